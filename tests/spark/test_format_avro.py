@@ -7,6 +7,8 @@ import json
 from decimal import Decimal
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.avro.functions import from_avro, to_avro
@@ -16,6 +18,7 @@ from pyspark_upsert_kafka.formats.avro.derive import derived_schema
 from tests.conftest import Broker, options
 from tests.spark.batches import arrow_rows, load, refused, save
 from tests.spark.conftest import rows
+from tests.unit.formats.avro.test_schema_laws import DIFFERENCES, with_field
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.listed import Listed
 
@@ -36,6 +39,23 @@ VALUES = [
      dt.date(1, 1, 1), AT, AT, [[""]], {"é": {}}, ((None,), False)),
     (4, *[None] * 13),
 ]  # fmt: skip
+
+
+@pytest.mark.classic("asks the Avro of Java")
+def test_which_schemas_java_reads(spark: SparkSession) -> None:
+    """Where this differs from Apache's parser in Python, it does what Java does, as far as schemas in use allow."""
+
+    def read(kind: object) -> bool:
+        parser = spark._jvm.org.apache.avro.Schema.Parser()
+        try:
+            parser.parse(json.dumps(with_field(kind)))
+        except (Py4JJavaError, IllegalArgumentException):
+            return False
+        return True
+
+    known = {name: java for name, _, _, _, java in DIFFERENCES if java is not None}
+
+    assert {name: read(kind) for name, kind, *_ in DIFFERENCES if name in known} == known
 
 
 @pytest.mark.parametrize("legacy", [False, True])

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / ".venv-versions"
 
 _SHOWN = (
-    "pyspark", "pyarrow", "numpy", "polars", "orjson", "confluent-kafka", "avro", "sqlglot", "platformdirs", "rich", "pandas",
+    "pyspark", "pyarrow", "numpy", "polars", "orjson", "confluent-kafka", "sqlglot", "platformdirs", "rich", "pandas",
     "protobuf", "grpcio-tools", "googleapis-common-protos", "prometheus-client", "kafka-python-ng", "kafka-python",
 )  # fmt: skip
 _EXTRAS = ("kafka-python", "changelog", "metrics", "protobuf")

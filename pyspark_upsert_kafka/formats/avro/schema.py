@@ -1,7 +1,7 @@
-"""Avro schemas from their JSON, by the rules of the Avro specification 1.12.
+"""Avro schemas from their JSON: declarations become the types of `model` in one pass, which costs what the text is long.
 
-Apache's package parses them. Checked here is what it does not look at: names of fields, symbols and their
-default, aliases, the size of a fixed, unions that are empty or name a type twice.
+The rules are those of the Avro specification 1.12, as Java has them, with what is in use besides: letters of any language
+in names (in Java too), dashes in namespaces (in Java before 1.12.1), a type within a ``type`` (in fastavro).
 """
 
 from __future__ import annotations
@@ -10,24 +10,15 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from reprlib import repr as short_repr
 from typing import Any
 
-from avro import schema as apache
-from avro.errors import SchemaParseException
-
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.apache_parser import (
-    DECLARED,
-    DEEPEST,
-    LONGEST_NAME,
-    TOO_DEEP,
-    Json,
-    parsed_by_apache,
-)
 from pyspark_upsert_kafka.formats.avro.leaf_types.table import is_known
 from pyspark_upsert_kafka.formats.avro.model import (
     NO_DEFAULT,
+    PRIMITIVES,
     Array,
     AvroType,
     Enum,
@@ -42,14 +33,238 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Union,
 )
 
+DEEPEST = 100
+"""How deep types may stand within each other, whether defined there or named."""
+
+_LONGEST_NAME = 1_000
+"""How many characters a full name, the name of a field or an alias may have: a record's is part of what errors say of each field."""
+
+_MOST_FIELDS = 10_000
+"""How many fields a record may have. No table has as many, and the name of the record is kept for each of them."""
+
 _LARGEST_SIZE = (1 << 31) - 1  # of a fixed: an int for Java
+_LONGEST_TEXT = 300  # of what is wrong, which may hold a part of the schema
+_TOO_DEEP = f"it is nested too deep: more than {DEEPEST} levels"
 # Java does not look at namespaces; those with a dash are common.
 _IN_NAMESPACE = re.compile(r"[\w-]+")
 
-Source = str | Mapping[str, Any] | list[Any]
+Json = Any
+Source = str | Mapping[str, Json] | list[Json]
 
 
-def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logical | None:
+class _WrongSchemaError(Exception):
+    """What is wrong, to be said together with where the schema comes from."""
+
+
+def parse_schema(source: Source, origin: str = "The Avro schema") -> Schema:
+    """The schema that JSON declares.
+
+    Args:
+        source: The JSON, as text or parsed.
+        origin: Where it comes from, for errors: "The schema in 'value.avro.schema'".
+
+    Raises:
+        SchemaError: It is no Avro schema.
+    """
+    try:
+        declared = json.loads(source) if isinstance(source, str) else source
+    except RecursionError:
+        raise SchemaError(f"{origin} is wrong: {_TOO_DEEP}.") from None
+    except ValueError as error:  # also of a number of thousands of digits
+        raise SchemaError(f"{origin} is not JSON: {error}.") from None
+    try:
+        return _schema(declared)
+    except RecursionError:
+        raise SchemaError(f"{origin} is wrong: {_TOO_DEEP}.") from None
+    except _WrongSchemaError as error:
+        said = str(error)
+        shown = f"{said}." if len(said) <= _LONGEST_TEXT else f"{said[:_LONGEST_TEXT]}..."
+        raise SchemaError(f"{origin} is wrong: {shown}") from None
+
+
+def _schema(declared: Json) -> Schema:
+    declarations = _Declarations()
+    whole = declarations.type(declared, "", 1)
+    # Definitions may stand side by side in the text and name each other too deep.
+    if _depth(whole, {}) > DEEPEST:
+        raise _WrongSchemaError(_TOO_DEEP)
+    return Schema(whole, declarations.records)
+
+
+class _Declarations:
+    """Reads declarations in the order of the text, and knows what was defined so far.
+
+    Each type is defined once; its name means the same object everywhere, and within a record a reference to it.
+    """
+
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = {}
+        self._defined: dict[str, AvroType] = {}
+
+    def type(self, declared: Json, space: str, depth: int) -> AvroType:
+        """A type; ``space`` is the namespace around it."""
+        if depth > DEEPEST:
+            raise _WrongSchemaError(_TOO_DEEP)
+        if isinstance(declared, list):
+            return self._union(declared, space, depth)
+        if isinstance(declared, Mapping):
+            return self._declared(declared, space, depth)
+        return self._named(declared, space)
+
+    def _declared(self, declared: Mapping[str, Json], space: str, depth: int) -> AvroType:
+        if "type" not in declared:
+            raise _WrongSchemaError(f'No "type" property: {_shown(declared)}')
+        kind = declared["type"]
+        if kind == "array":
+            return Array(self._inner("items", declared, space, depth))
+        if kind == "map":
+            return Map(self._inner("values", declared, space, depth))
+        if kind in ("record", "error", "enum", "fixed"):
+            return self._definition(declared, space, depth)
+        if isinstance(kind, str) and kind in PRIMITIVES:
+            return Primitive(kind, _logical_type(declared, kind))
+        return self.type(kind, space, depth + 1)
+
+    def _named(self, name: Json, space: str) -> AvroType:
+        """A type by its name: a primitive one, whatever the namespace, or one that was defined before."""
+        if isinstance(name, str):
+            if name in PRIMITIVES:
+                return Primitive(name)
+            full = name if "." in name or not space else f"{space}.{name}"
+            if full in self._defined:
+                return self._defined[full]
+        raise _WrongSchemaError(f"no type {_shown(name)!r} was defined before")
+
+    def _inner(self, part: str, declared: Mapping[str, Json], space: str, depth: int) -> AvroType:
+        if declared.get(part) is None:
+            raise _WrongSchemaError(f"{part!r} of a type {declared['type']!r} is missing")
+        return self.type(declared[part], space, depth + 1)
+
+    def _union(self, declared: list[Json], space: str, depth: int) -> Union:
+        branches = tuple(self.type(branch, space, depth + 1) for branch in declared)
+        if not branches:
+            raise _WrongSchemaError("a union needs a branch")
+        if any(isinstance(branch, Union) for branch in branches):
+            raise _WrongSchemaError("Unions cannot contain other unions")
+        for name, times in Counter(map(_name_in_union, branches)).items():
+            if times > 1:
+                raise _WrongSchemaError(f"{name} type already in Union")
+        return Union(branches)
+
+    def _definition(self, declared: Mapping[str, Json], around: str, depth: int) -> AvroType:
+        space, full = _full_name(declared, around)
+        if full in self._defined:
+            raise _WrongSchemaError(f'The name "{full}" is already in use')
+        aliases = tuple(
+            alias if "." in alias or not space else f"{space}.{alias}"
+            for alias in _strings(declared.get("aliases", []), f"'aliases' of {full!r}")
+        )
+        if declared["type"] == "enum":
+            self._defined[full] = _enum(declared, full, aliases)
+        elif declared["type"] == "fixed":
+            size = _size(declared, full)
+            logical = _logical_type(declared, "fixed", size)
+            self._defined[full] = Fixed(full, size, logical, aliases)
+        else:
+            self._defined[full] = Reference(full)
+            fields = self._fields(declared, full, space, depth)
+            self._defined[full] = self.records[full] = Record(full, fields, aliases)
+        return self._defined[full]
+
+    def _fields(
+        self, declared: Mapping[str, Json], record: str, space: str, depth: int
+    ) -> tuple[Field, ...]:
+        listed = declared.get("fields")
+        if not isinstance(listed, list):
+            raise _WrongSchemaError(f"'fields' of {record!r} is missing, or is no list")
+        if len(listed) > _MOST_FIELDS:
+            raise _WrongSchemaError(
+                f"{record!r} has {len(listed):,} fields, which are more than {_MOST_FIELDS:,}"
+            )
+        fields: dict[str, Field] = {}
+        for each in listed:
+            field = self._field(each, record, space, depth)
+            if field.name in fields:
+                raise _WrongSchemaError(f"Field name {field.name} already in use")
+            fields[field.name] = field
+        return tuple(fields.values())
+
+    def _field(self, declared: Json, record: str, space: str, depth: int) -> Field:
+        if not isinstance(declared, Mapping):
+            raise _WrongSchemaError(f"Not a valid field: {_shown(declared)}")
+        name = declared.get("name")
+        if not isinstance(name, str) or not name:
+            raise _WrongSchemaError("Fields must have a non-empty name")
+        _check_length(name)
+        _check_name(name, f"a field of {record!r}")
+        if declared.get("type") is None:
+            raise _WrongSchemaError(f"'type' of the field {name!r} is missing")
+        aliases = _strings(
+            declared.get("aliases", []), f"'aliases' of the field {name!r} of {record!r}"
+        )
+        kind = self.type(declared["type"], space, depth + 1)
+        return Field(name, kind, declared.get("default", NO_DEFAULT), aliases)
+
+
+def _full_name(declared: Mapping[str, Json], around: str) -> tuple[str, str]:
+    """Namespace and full name of a definition: the namespace in its name wins, be it empty, then its own, then the one around it."""
+    name, space = declared.get("name"), declared.get("namespace")
+    if not isinstance(name, str):
+        raise _WrongSchemaError(f"'name' of a type {declared['type']!r} is missing, or is no text")
+    if "." in name:
+        space, _, name = name.rpartition(".")
+    if not isinstance(space, str | None):
+        raise _WrongSchemaError("The namespace property must be a string")
+    _check_length(name, space or "")
+    space = around if space is None else space
+    full = f"{space}.{name}" if space else name
+    where = f"part of the name {full!r}"
+    for part in space.split(".") if space else ():
+        if not _IN_NAMESPACE.fullmatch(part):
+            _check_name(part, where)
+    _check_name(name, where)
+    if full in PRIMITIVES:
+        raise _WrongSchemaError(f"{full} is a reserved type name")
+    return space, full
+
+
+def _name_in_union(branch: AvroType) -> str:
+    if isinstance(branch, Primitive):
+        return branch.type
+    if isinstance(branch, Array | Map | Union):
+        return type(branch).__name__.lower()
+    return branch.name
+
+
+def _enum(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...]) -> Enum:
+    symbols = _strings(declared.get("symbols"), f"'symbols' of the enum {name!r}")
+    for symbol, times in Counter(symbols).items():
+        _check_name(symbol, f"a symbol of the enum {name!r}")
+        if times > 1:
+            raise _WrongSchemaError(
+                f"the symbol {symbol!r} of the enum {name!r} occurs {times} times"
+            )
+    default = declared.get("default")
+    if default is not None and default not in symbols:
+        raise _WrongSchemaError(
+            f"the default {default!r} is none of the symbols of the enum {name!r}"
+        )
+    return Enum(name, symbols, default, aliases)
+
+
+def _size(declared: Mapping[str, Json], name: str) -> int:
+    """The number of bytes of a fixed."""
+    size = declared.get("size")
+    if not isinstance(size, int):
+        raise _WrongSchemaError(f"'size' of {name!r} must be a number of bytes, but is {size!r}")
+    if size < 0:
+        raise _WrongSchemaError("Fixed Schema requires a valid positive integer for size property")
+    if isinstance(size, bool) or size > _LARGEST_SIZE:
+        raise _WrongSchemaError(f"'size' of {name!r} is no number of bytes: {json.dumps(size)}")
+    return size
+
+
+def _logical_type(declared: Mapping[str, Json], plain: str, size: int = 0) -> Logical | None:
     """The logical type of a declaration; None = it has none, or one that is unknown or ill-formed.
 
     As the specification says, readers ignore such a one and use the type that it is declared of.
@@ -69,156 +284,44 @@ def logical_type(declared: Mapping[str, Any], plain: str, size: int = 0) -> Logi
     precision, scale = declared.get("precision"), declared.get("scale", 0)
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision:
         return None
-    if precision < 1 or (plain == "fixed" and precision > largest_precision(size)):
+    if precision < 1 or (plain == "fixed" and precision > _largest_precision(size)):
         return None
     return Logical(name, precision, scale)
 
 
-def largest_precision(size: int) -> int:
+def _largest_precision(size: int) -> int:
     """How many decimal digits always fit into a number of bytes of two's complement."""
     return math.floor((8 * size - 1) * math.log10(2)) if size else 0
 
 
-def parse_schema(source: Source, origin: str = "The Avro schema") -> Schema:
-    """The schema that JSON declares.
-
-    Args:
-        source: The JSON, as text or parsed.
-        origin: Where it comes from, for errors: "The schema in 'value.avro.schema'".
-
-    Raises:
-        SchemaError: It is no Avro schema.
-    """
-    try:
-        declared = json.loads(source) if isinstance(source, str) else source
-    except RecursionError:
-        raise SchemaError(f"{origin} is wrong: {TOO_DEEP}.") from None
-    except ValueError as error:  # also of a number of thousands of digits
-        raise SchemaError(f"{origin} is not JSON: {error}.") from None
-    model = _Model()
-    try:
-        whole = model.type(parsed_by_apache(declared))
-        _check_depth(whole)
-    except SchemaParseException as error:
-        raise SchemaError(f"{origin} is wrong: {str(error).removesuffix('.')}.") from None
-    return Schema(whole, model.records)
-
-
-class _Model:
-    """Makes our types of the parser's: each definition once, and a record within itself by reference."""
-
-    def __init__(self) -> None:
-        self.known: dict[str, AvroType] = {}
-        self.records: dict[str, Record] = {}
-
-    def type(self, parsed: apache.Schema) -> AvroType:
-        if isinstance(parsed, apache.UnionSchema):
-            return self._union(parsed)
-        if isinstance(parsed, apache.ArraySchema):
-            return Array(self.type(parsed.items))
-        if isinstance(parsed, apache.MapSchema):
-            return Map(self.type(parsed.values))
-        if isinstance(parsed, apache.NamedSchema):
-            if parsed.fullname not in self.known:
-                self.known[parsed.fullname] = self._definition(parsed)
-            return self.known[parsed.fullname]
-        return Primitive(parsed.type, logical_type(_declared(parsed), parsed.type))
-
-    def _union(self, parsed: apache.UnionSchema) -> Union:
-        if not parsed.schemas:
-            raise SchemaParseException("a union needs a branch")
-        names = (getattr(branch, "fullname", branch.type) for branch in parsed.schemas)
-        _check_distinct(names, "branch", "of a union")
-        return Union(tuple(map(self.type, parsed.schemas)))
-
-    def _definition(self, parsed: apache.NamedSchema) -> AvroType:
-        name, declared = parsed.fullname, _declared(parsed)
-        *space, last = name.split(".")
-        where = f"part of the name {name!r}"
-        for part in space:
-            if not _IN_NAMESPACE.fullmatch(part):
-                _check_name(part, where)
-        _check_name(last, where)
-        aliases = tuple(
-            alias if "." in alias or not parsed.namespace else f"{parsed.namespace}.{alias}"
-            for alias in _strings(declared, "aliases", f"of {name!r}")
-        )
-        if isinstance(parsed, apache.EnumSchema):
-            return _enum(declared, name, aliases)
-        if isinstance(parsed, apache.FixedSchema):
-            return _fixed(declared, name, aliases)
-        return self._record(parsed, name, aliases)
-
-    def _record(self, parsed: Any, name: str, aliases: tuple[str, ...]) -> Record:
-        self.known[name] = Reference(name)
-        fields = tuple(self._field(field, name) for field in parsed.fields)
-        self.records[name] = Record(name, fields, aliases)
-        return self.records[name]
-
-    def _field(self, parsed: apache.Field, record: str) -> Field:
-        declared = _declared(parsed)
-        _check_name(parsed.name, f"a field of {record!r}")
-        aliases = _strings(declared, "aliases", f"of the field {parsed.name!r} of {record!r}")
-        return Field(
-            parsed.name, self.type(parsed.type), declared.get("default", NO_DEFAULT), aliases
-        )
-
-
-def _declared(parsed: apache.Schema | apache.Field) -> Mapping[str, Json]:
-    """The declaration of a type; that of a bare name is empty."""
-    declared: Any = parsed.get_prop(DECLARED)
-    return declared or {}
-
-
-def _enum(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...]) -> Enum:
-    symbols = _strings(declared, "symbols", f"of the enum {name!r}")
-    for symbol in symbols:
-        _check_name(symbol, f"a symbol of the enum {name!r}")
-    _check_distinct(symbols, "symbol", f"of the enum {name!r}")
-    default = declared.get("default")
-    if default is not None and default not in symbols:
-        raise SchemaParseException(
-            f"the default {default!r} is none of the symbols of the enum {name!r}"
-        )
-    return Enum(name, symbols, default, aliases)
-
-
-def _fixed(declared: Mapping[str, Json], name: str, aliases: tuple[str, ...]) -> Fixed:
-    size = declared["size"]
-    if type(size) is not int or size > _LARGEST_SIZE:
-        raise SchemaParseException(f"'size' of {name!r} is no number of bytes: {json.dumps(size)}")
-    return Fixed(name, size, logical_type(declared, "fixed", size), aliases)
-
-
-def _strings(declared: Mapping[str, Json], name: str, whose: str) -> tuple[str, ...]:
-    listed = declared.get(name, [])
+def _strings(listed: Json, what: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(item, str) for item in listed):
-        raise SchemaParseException(f"{name!r} {whose} must be a list of strings")
-    if any(len(item) > LONGEST_NAME for item in listed):
-        raise SchemaParseException(
-            f"{name!r} {whose} have one of more than {LONGEST_NAME:,} characters"
-        )
+        raise _WrongSchemaError(f"{what} must be a list of strings")
+    if any(len(item) > _LONGEST_NAME for item in listed):
+        raise _WrongSchemaError(f"{what} have one of more than {_LONGEST_NAME:,} characters")
     return tuple(listed)
 
 
 def _check_name(name: str, where: str) -> None:
     """Letters, digits and underscores, as Java's ``NameValidator.UTF_VALIDATOR`` demands."""
     if not name.isidentifier():
-        raise SchemaParseException(
+        raise _WrongSchemaError(
             f"{name!r}, {where}, is no name: only letters, digits and '_' may be in it"
         )
 
 
-def _check_distinct(names: Iterable[str], what: str, whose: str) -> None:
-    for name, times in Counter(names).items():
-        if times > 1:
-            raise SchemaParseException(f"the {what} {name!r} {whose} occurs {times} times")
+def _check_length(*parts: str) -> None:
+    """Refuses a name that is longer than any that people or programs give."""
+    length = sum(map(len, parts))
+    if length > _LONGEST_NAME:
+        raise _WrongSchemaError(
+            f"a name has {length:,} characters, which are more than {_LONGEST_NAME:,}"
+        )
 
 
-def _check_depth(avro: AvroType) -> None:
-    """Definitions may stand side by side in the text and name each other too deep."""
-    if _depth(avro, {}) > DEEPEST:
-        raise SchemaParseException(TOO_DEEP)
+def _shown(declared: Json) -> str:
+    """A part of the schema, which may be long, for an error."""
+    return declared if isinstance(declared, str) else short_repr(declared)
 
 
 def _depth(avro: AvroType, records: dict[str, int]) -> int:

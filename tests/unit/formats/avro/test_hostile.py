@@ -479,6 +479,6 @@ def test_names_of_a_thousand_characters_are_read():
 
 
 def test_records_of_more_fields_than_any_table_has_are_refused():
-    """Apache's parser compares the name of each field with those of all others of the record."""
+    """Its name, which may be long, is kept for each of them."""
     with pytest.raises(SchemaError, match="'R' has 10,001 fields, which are more than 10,000"):
         parse_schema(record("R", **{f"f{at}": "long" for at in range(10_001)}))
