@@ -1,4 +1,4 @@
-"""Arrow as Spark's Python workers expect it, and columns of it as keys."""
+"""Arrow as Spark's Python workers expect it, columns of it as keys, and how much of it a task holds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Column = TypeVar("Column", "pa.Array", "pa.ChunkedArray")
+
+MAX_HELD_BYTES = 64 * 1024 * 1024
+"""How many bytes a task may gather in one place: rows that are decoded together, rows to encode, a buffer."""
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -7,16 +7,19 @@ is decoded in parts; a message whose slots take more than MAX_ROW_BYTES cannot b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import total_size
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.batches import nulls
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
+
+MAX_ROW_BYTES = 2 * MAX_HELD_BYTES
+"""How many bytes the row of one message may take, without its texts and binaries, which are no longer than the message."""
 
 _OFFSET = 4
 
@@ -89,23 +92,55 @@ def check_row(size: float) -> None:
 
 
 @dataclass(frozen=True)
+class Items:
+    """What messages become at most, by their bytes.
+
+    Args:
+        each_byte: How many bytes each byte becomes, whatever it is.
+        marks: Where that would be too much, items are counted by bytes that each of them has of its own: by such bytes,
+            what an item takes. Empty = they have none.
+        unmarked: How many bytes each byte becomes that is of no such item.
+    """
+
+    each_byte: float = 0
+    marks: Mapping[bytes, float] = field(default_factory=dict)
+    unmarked: float = 0
+
+    def at_most(self, messages: Sequence[bytes]) -> float:
+        """What all messages become together."""
+        size = total_size(messages)
+        most = self.each_byte * size
+        if most <= MAX_HELD_BYTES or not self.marks:
+            return most
+        text = b"".join(messages)
+        counted = sum(item * text.count(mark) for mark, item in self.marks.items() if item)
+        return min(most, self.unmarked * size + counted)
+
+
+@dataclass(frozen=True)
 class Measure:
     """How much memory messages take, decoded, besides the slots of their rows.
 
     Args:
-        items: What the items of arrays and maps take at most; cheap, since every batch is measured. None = nothing.
-        items_of_one: What those of one message take; asked where ``items`` gives too much. None = ``items`` is exact.
+        items: What the items of arrays and maps take at most, of all messages together.
+        while_read: What a message takes at most while it is read, one after the other.
+        exactly: What one message takes of both; asked where they give too much. None = they are exact.
         constants: Bytes that each row gets although its message does not hold them, as those of defaults.
     """
 
-    items: Callable[[Sequence[bytes]], float] | None = None
-    items_of_one: Callable[[bytes], float] | None = None
+    items: Items = Items()
+    while_read: Items = Items()
+    exactly: Callable[[bytes], float] | None = None
     constants: float = 0
 
-
-def items_by_bytes(for_each: float) -> Measure:
-    """Items, and how many bytes they take at most for each byte of a message."""
-    return Measure((lambda messages: for_each * total_size(messages)) if for_each else None)
+    def at_most(self, messages: Sequence[bytes]) -> float:
+        """What the items of all messages take, and the largest message while it is read."""
+        enough = MAX_HELD_BYTES if len(messages) > 1 else 0
+        large: list[bytes] = []
+        if self.while_read.each_byte * total_size(messages) > enough:
+            large = [each for each in messages if self.while_read.each_byte * len(each) > enough]
+        read = max((self.while_read.at_most([each]) for each in large), default=0)
+        return self.items.at_most(messages) + read
 
 
 class BoundedDecoder:
@@ -122,7 +157,7 @@ class BoundedDecoder:
         self, decoder: Decoder, schema: pa.Schema, measure: Measure, *, skip_bad: bool = False
     ) -> None:
         self.decoder, self._schema, self._skip_bad = decoder, schema, skip_bad
-        self._items, self._items_of_one = measure.items, measure.items_of_one
+        self._measure = measure
         self._row = slot_bytes(pa.struct(list(schema))) + measure.constants
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
@@ -131,7 +166,7 @@ class BoundedDecoder:
         Raises:
             TooManyMessagesError: They are too many.
         """
-        size = self._row * len(messages) + (self._items(messages) if self._items else 0)
+        size = self._row * len(messages) + self._measure.at_most(messages)
         if size > MAX_HELD_BYTES:
             Budget(len(messages)).take(size)
             try:
@@ -141,8 +176,8 @@ class BoundedDecoder:
         return self.decoder.decode(messages)
 
     def _check_one(self, message: bytes, at_most: float) -> None:
-        if at_most > MAX_ROW_BYTES and self._items_of_one is not None:
-            at_most = self._row + self._items_of_one(message)
+        if at_most > MAX_ROW_BYTES and self._measure.exactly is not None:
+            at_most = self._row + self._measure.exactly(message)
         check_row(at_most)
 
     def _without(self, why: str) -> Decoded:

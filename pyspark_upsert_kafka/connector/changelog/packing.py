@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 
 _OUT_ROWS = 50_000
 """Rows of a table that one value holds, at most."""

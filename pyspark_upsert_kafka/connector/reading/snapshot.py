@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.arrow import canonical_floats
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.positions.planning import tasks_to_share

@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.connector.local_time import local_time, utc_timestamps
 from pyspark_upsert_kafka.connector.sides import written_side
-from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADERS, Headers
 from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.connector.writing.row_encoding import (
 )
 from pyspark_upsert_kafka.connector.writing.sink_warnings import warn_of_speculation
 from pyspark_upsert_kafka.connector.writing.written_counts import SentMessages, WrittenByTask
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 

@@ -36,7 +36,7 @@ def decoder(spec: CodecSpec) -> Decoder:
         compile_vectorised_path,
     )
     from pyspark_upsert_kafka.formats.csv.row_path import row_reader
-    from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, item_bytes, items_by_bytes
+    from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Items, Measure, item_bytes
     from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath
 
     dialect = check(spec)
@@ -50,9 +50,8 @@ def decoder(spec: CodecSpec) -> Decoder:
         paths = PathsDecoder(vectorised, row_path, by_columns)
     # An element takes one byte, its delimiter.
     widest = max((item_bytes(kind) for kind in target.types if pa.types.is_list(kind)), default=0)
-    return BoundedDecoder(
-        paths, target, items_by_bytes(widest), skip_bad=dialect.ignore_parse_errors
-    )
+    measure = Measure(Items(widest))
+    return BoundedDecoder(paths, target, measure, skip_bad=dialect.ignore_parse_errors)
 
 
 def encoder(spec: CodecSpec) -> Encoder:

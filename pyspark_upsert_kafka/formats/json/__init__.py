@@ -43,8 +43,7 @@ def decoder(spec: CodecSpec) -> Decoder:
     from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder
     from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath
     from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
-    from pyspark_upsert_kafka.formats.json.item_sizes import item_sizes
-    from pyspark_upsert_kafka.formats.json.row_path import row_reader
+    from pyspark_upsert_kafka.formats.json.row_path import measure_of, row_reader
     from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
 
     settings = check(spec)
@@ -56,8 +55,8 @@ def decoder(spec: CodecSpec) -> Decoder:
     if vectorised is not None:
         by_columns = compile_column_path(spec.schema, target, settings)
         paths = PathsDecoder(vectorised, row_path, by_columns)
-    sizes = item_sizes(spec.schema, target, lenient=settings.ignore_parse_errors)
-    return BoundedDecoder(paths, target, sizes, skip_bad=settings.ignore_parse_errors)
+    measure = measure_of(spec.schema, target, lenient=settings.ignore_parse_errors)
+    return BoundedDecoder(paths, target, measure, skip_bad=settings.ignore_parse_errors)
 
 
 def _rows(spec: CodecSpec) -> Decoder:

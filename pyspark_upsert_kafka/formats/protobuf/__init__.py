@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.bytes_column import total_size
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Measure
+from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder
 from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath
 from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_descriptor
 from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
-from pyspark_upsert_kafka.formats.protobuf.item_sizes import ItemSizes, constant_bytes
+from pyspark_upsert_kafka.formats.protobuf.message_memory import measure_of
 from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
 from pyspark_upsert_kafka.formats.protobuf.settings import OPTIONS, settings_of
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
@@ -70,7 +69,7 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
         spec.options["ignore-parse-errors"],
     )
     read = compile_vectorised_path(descriptor, columns, target.types, skip)
-    items = ItemSizes(descriptor, columns, target.types, skip)
+    measure = measure_of(descriptor, columns, target.types, skip)
 
     def vectorised(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, np.ndarray] | None:
         columnar = read(messages)
@@ -81,12 +80,10 @@ def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decod
 
     def is_small(messages: Sequence[bytes]) -> bool:
         return (
-            len(messages) < _MIN_VECTORISED
-            and items.in_columns(messages, total_size(messages)) < _MANY_ITEMS_BYTES
+            len(messages) < _MIN_VECTORISED and measure.items.at_most(messages) < _MANY_ITEMS_BYTES
         )
 
     decoder = PathsDecoder(vectorised, row_path, is_small=is_small)
-    measure = Measure(items.at_most, items.of_one, constant_bytes(columns))
     return BoundedDecoder(decoder, target, measure, skip_bad=spec.options["ignore-parse-errors"])
 
 

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES
 from pyspark_upsert_kafka.formats import decoded_size
 from pyspark_upsert_kafka.formats.avro.defaults import long
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError

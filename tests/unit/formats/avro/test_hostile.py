@@ -20,15 +20,16 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.memory import MAX_HELD_BYTES, MAX_ROW_BYTES
 from pyspark_upsert_kafka.formats.avro.decoding import resolution
 from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import MOST_EMPTY
 from pyspark_upsert_kafka.formats.avro.defaults import long
 from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
+from pyspark_upsert_kafka.formats.decoded_size import MAX_ROW_BYTES
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from tests.unit.formats.avro.codecs import columns_of, datum_decoder, datum_encoder
 from tests.unit.formats.avro.corpus import written
