@@ -22,12 +22,12 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    Kind,
     is_map,
     is_repeated,
     message_class,
     pool_of,
 )
-from pyspark_upsert_kafka.formats.protobuf.wire import Kind
 from tests.unit.formats.protobuf.codecs import descriptor_file
 from tests.unit.formats.protobuf.corpus import PAYLOADS, varint
 from tests.unit.formats.protobuf.mutations import records

@@ -1,4 +1,7 @@
-"""Protocol buffers, by a descriptor file, as Flink's ``protobuf`` format reads and writes them."""
+"""Protocol buffers, by a descriptor file, as Flink's ``protobuf`` format reads and writes them.
+
+Names, meaning and defaults of options are those of Flink's ``PbFormatOptions``.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,40 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import any_text, boolean
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder
 from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath
-from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
-from pyspark_upsert_kafka.formats.protobuf.descriptors import message_descriptor
-from pyspark_upsert_kafka.formats.protobuf.encoding import ProtobufEncoder
+from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    DESCRIPTOR_OPTIONS,
+    message_descriptor,
+)
+from pyspark_upsert_kafka.formats.protobuf.field_types import columns_of
 from pyspark_upsert_kafka.formats.protobuf.message_memory import measure_of
+from pyspark_upsert_kafka.formats.protobuf.protobuf_encoder import ProtobufEncoder
 from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
-from pyspark_upsert_kafka.formats.protobuf.settings import OPTIONS, settings_of
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
+
+VALUE_OPTIONS = (
+    Option("ignore-parse-errors", boolean, False, "A message that cannot be read is skipped."),
+    Option(
+        "read-default-values",
+        boolean,
+        False,
+        "A field that is missing in a message has its default value, not NULL. A proto3 field that is neither `optional` nor "
+        "a message always has its default.",
+    ),
+    Option(
+        "write-null-string-literal",
+        any_text,
+        "",
+        "The text that is written for a NULL string in an array or a map, because Protobuf has no NULL there.",
+        shown_default="the empty text",
+    ),
+)
+"""Options on how values are read and written, which do not depend on where the message is described."""
 
 # The vectorised path has a fixed cost; under this many messages the row path costs less, unless they have many items.
 _MIN_VECTORISED = 128
@@ -33,7 +59,7 @@ def decoder(spec: CodecSpec) -> Decoder:
         SchemaError: A column does not fit the message.
         OptionError: The message cannot be found.
     """
-    return message_decoder(message_descriptor(settings_of(spec)), spec)
+    return message_decoder(message_descriptor(spec), spec)
 
 
 def encoder(spec: CodecSpec) -> Encoder:
@@ -43,10 +69,10 @@ def encoder(spec: CodecSpec) -> Encoder:
         SchemaError: A column does not fit the message, or a required field has no column.
         OptionError: The message cannot be found.
     """
-    return message_encoder(message_descriptor(settings_of(spec)), spec)
+    return message_encoder(message_descriptor(spec), spec)
 
 
-FORMAT = Format("protobuf", OPTIONS, decoder, encoder)
+FORMAT = Format("protobuf", (*DESCRIPTOR_OPTIONS, *VALUE_OPTIONS), decoder, encoder)
 
 
 def message_decoder(descriptor: Any, spec: CodecSpec, *, skip: int = 0) -> Decoder:

@@ -1,4 +1,8 @@
-"""The descriptor of the message: found in a descriptor file, by its name.
+"""Descriptors of messages: found in a descriptor file by options, and what they say of the kinds of fields.
+
+Flink names a generated Java class; here a descriptor file and a message in it take its place. The kinds have the numbers
+that descriptors use. Source: ``FieldDescriptorProto.Type`` in descriptor.proto, and
+https://protobuf.dev/programming-guides/encoding.
 
 The protobuf runtime is imported only when a codec is compiled: without it the package works but for the
 formats that need it.
@@ -8,34 +12,108 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.formats.protobuf.settings import Settings
-from pyspark_upsert_kafka.formats.protobuf.wire import LENGTH, wire_type
+from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.parsers import text
+from pyspark_upsert_kafka.formats.codec import CodecSpec
+
+DESCRIPTOR_OPTIONS = (
+    Option(
+        "descriptor-file",
+        text,
+        None,
+        "Required. A file made by `protoc --include_imports --descriptor_set_out`. It is read on the "
+        "driver and on every worker, so its path must be readable on all of them.",
+    ),
+    Option(
+        "message-name",
+        text,
+        None,
+        "Required. The message type: its full name (`shop.v1.Order`), or the end of it (`Order`) if no "
+        "other message type has the same end.",
+    ),
+)
+"""Where the message is described."""
+
+VARINT, FIXED64, LENGTH, START_GROUP, END_GROUP, FIXED32 = range(6)
+"""The wire types; groups, which have two of them, are not read."""
+
+
+class Kind(IntEnum):
+    """``FieldDescriptor.type``."""
+
+    DOUBLE = 1
+    FLOAT = 2
+    INT64 = 3
+    UINT64 = 4
+    INT32 = 5
+    FIXED64 = 6
+    FIXED32 = 7
+    BOOL = 8
+    STRING = 9
+    GROUP = 10
+    MESSAGE = 11
+    BYTES = 12
+    UINT32 = 13
+    ENUM = 14
+    SFIXED32 = 15
+    SFIXED64 = 16
+    SINT32 = 17
+    SINT64 = 18
+
+
+ZIGZAG = {Kind.SINT32, Kind.SINT64}
+INT32 = {Kind.INT32, Kind.SINT32, Kind.SFIXED32}
+UINT32 = {Kind.UINT32, Kind.FIXED32}
+INT64 = {Kind.INT64, Kind.SINT64, Kind.SFIXED64}
+UINT64 = {Kind.UINT64, Kind.FIXED64}
+INTEGERS = INT32 | UINT32 | INT64 | UINT64
+
+_WIRE = {
+    **dict.fromkeys((Kind.DOUBLE, Kind.FIXED64, Kind.SFIXED64), FIXED64),
+    **dict.fromkeys((Kind.FLOAT, Kind.FIXED32, Kind.SFIXED32), FIXED32),
+    **dict.fromkeys((Kind.STRING, Kind.BYTES, Kind.MESSAGE), LENGTH),
+}
+
+
+def wire_type(kind: int) -> int:
+    """The wire type of one value of a kind."""
+    return _WIRE.get(Kind(kind), VARINT)
+
 
 _HOW = "Make it with: protoc --include_imports --descriptor_set_out=FILE your.proto"
 _NEAREST = 3
 
 
-def message_descriptor(settings: Settings) -> Any:
-    """The ``google.protobuf.descriptor.Descriptor`` that the options name.
+def message_descriptor(spec: CodecSpec) -> Any:
+    """The ``google.protobuf.descriptor.Descriptor`` that the options of a side name.
 
     Raises:
-        OptionError: The runtime is not installed, the file cannot be read, is no descriptor set or
-            lacks an import, or the name is unknown or ambiguous.
+        OptionError: An option is missing, the runtime is not installed, the file cannot be read, is no descriptor set
+            or lacks an import, or the name is unknown or ambiguous.
     """
+    prefix = f"{spec.side}.protobuf."
+    for option in DESCRIPTOR_OPTIONS:
+        if spec.options[option.name] is None:
+            raise OptionError(
+                f"Option '{prefix}{option.name}' is missing; the protobuf format needs it. {option.help}"
+            )
     check_runtime("protobuf")
-    files = _files(settings)
+    path = spec.options["descriptor-file"]
+    at = f"Option '{prefix}descriptor-file': {path!r}"
+    files = _files(path, at)
     try:
         pool = pool_of(files)
     except TypeError as why:
-        raise OptionError(f"{_at(settings)} cannot be used: {why}. {_HOW}") from None
+        raise OptionError(f"{at} cannot be used: {why}. {_HOW}") from None
     names = [name for file in files for name in names_of(file)]
-    wanted, option = settings.message_name, f"Option '{settings.prefix}message-name'"
+    name_option = f"Option '{prefix}message-name'"
     return pool.FindMessageTypeByName(
-        full_name(wanted, names, option, repr(settings.descriptor_file))
+        full_name(spec.options["message-name"], names, name_option, repr(path))
     )
 
 
@@ -122,15 +200,15 @@ def is_packed(field: Any) -> bool:
     return bool(message.SerializePartialToString()[0] & 7 == 2)
 
 
-def _files(settings: Settings) -> list[Any]:
+def _files(path: str, at: str) -> list[Any]:
     """The files of the descriptor set; each stands behind those that it imports."""
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
     try:
-        data = Path(settings.descriptor_file).read_bytes()
+        data = Path(path).read_bytes()
     except OSError as why:
         raise OptionError(
-            f"{_at(settings)} cannot be read here: {why.strerror}. The path must be readable on the "
+            f"{at} cannot be read here: {why.strerror}. The path must be readable on the "
             "driver and on every worker."
         ) from None
     try:
@@ -138,19 +216,13 @@ def _files(settings: Settings) -> list[Any]:
     except ValueError:
         files = []
     if not files or not all(file.name for file in files):
-        raise OptionError(f"{_at(settings)} is not a descriptor set. {_HOW}")
+        raise OptionError(f"{at} is not a descriptor set. {_HOW}")
     known = {file.name for file in files}
     for file in files:
         for imported in file.dependency:
             if imported not in known:
-                raise OptionError(
-                    f"{_at(settings)} lacks '{imported}', which '{file.name}' imports. {_HOW}"
-                )
+                raise OptionError(f"{at} lacks '{imported}', which '{file.name}' imports. {_HOW}")
     return list(files)
-
-
-def _at(settings: Settings) -> str:
-    return f"Option '{settings.prefix}descriptor-file': {settings.descriptor_file!r}"
 
 
 def names_of(file: Any) -> Iterator[str]:

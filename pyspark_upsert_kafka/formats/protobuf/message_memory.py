@@ -15,21 +15,19 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.formats.decoded_size import MAX_ROW_BYTES, Items, Measure, item_bytes
-from pyspark_upsert_kafka.formats.protobuf.column_builders import default_of
-from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.descriptors import enum_names
-from pyspark_upsert_kafka.formats.protobuf.wire import (
+from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     END_GROUP,
     FIXED64,
     LENGTH,
-    MORE,
     START_GROUP,
     VARINT,
     Kind,
-    read_length,
-    read_varint,
+    enum_names,
     wire_type,
 )
+from pyspark_upsert_kafka.formats.protobuf.field_scan import MORE, read_length, read_varint
+from pyspark_upsert_kafka.formats.protobuf.field_types import Column
+from pyspark_upsert_kafka.formats.protobuf.leaf_values import default_of
 
 # What the runtime keeps of a message, and of each of its fields: a text has the most.
 _MESSAGE, _FIELD = 16, 16

@@ -14,8 +14,6 @@ from typing import Any
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
-from pyspark_upsert_kafka.formats.protobuf import enums, numbers, timestamps
-from pyspark_upsert_kafka.formats.protobuf.columns import Column
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     is_map,
     is_repeated,
@@ -23,7 +21,8 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     message_class,
     parse,
 )
-from pyspark_upsert_kafka.formats.protobuf.wire import Kind
+from pyspark_upsert_kafka.formats.protobuf.field_types import Column
+from pyspark_upsert_kafka.formats.protobuf.leaf_values import value_reader
 
 _UNNAMED = "required fields are missing"
 # The number of missing fields that are looked for; a message may lack millions.
@@ -94,25 +93,7 @@ def _value(column: Column) -> Reader:
         readers = [_field(part) for part in column.parts]
         # A tuple takes a third of what a dict does: a message of 10 MB may hold millions.
         return lambda message: tuple([read(message) for read in readers])
-    if column.field.type == Kind.MESSAGE:
-        return timestamps.value_reader(column)
-    if column.field.type == Kind.STRING:
-        return _string(column)
-    if column.field.type == Kind.BYTES:
-        return bytes
-    if column.field.type == Kind.ENUM:
-        return enums.value_reader(column)
-    return numbers.value_reader(column)
-
-
-def _string(column: Column) -> Reader:
-    def read(value: Any) -> str:
-        # A proto2 string that is not UTF-8 is given as bytes.
-        if type(value) is str:
-            return value
-        raise UnreadableError(f"field '{column.path}' is a string, but not UTF-8")
-
-    return read
+    return value_reader(column)
 
 
 def _what_is_missing(message: Any) -> str:

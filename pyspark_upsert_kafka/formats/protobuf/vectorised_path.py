@@ -1,4 +1,8 @@
-"""The vectorised path to read: the columns of a whole batch at once, but for those that fall back."""
+"""The vectorised path to read: the columns of a whole batch at once, but for those that fall back.
+
+Of what was found of a field a value, an array or a map is made for each message. What makes a column also says which of its
+values are bad: those that the row path must look at.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +13,38 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MOST, MessageBuffer
-from pyspark_upsert_kafka.formats.protobuf import enums, numbers, timestamps
-from pyspark_upsert_kafka.formats.protobuf.column_builders import (
-    Build,
-    Built,
-    Read,
-    Value,
-    all_good,
-    array,
-    entries,
-    one,
-    struct,
-)
-from pyspark_upsert_kafka.formats.protobuf.columns import Column
+from pyspark_upsert_kafka.formats.binary.numbers import offsets_of
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    LENGTH,
+    Kind,
     is_repeated,
     is_required,
     required_names,
+    wire_type,
 )
-from pyspark_upsert_kafka.formats.protobuf.layout import Layout
-from pyspark_upsert_kafka.formats.protobuf.occurrences import every
-from pyspark_upsert_kafka.formats.protobuf.scanning import Scan, Slot
-from pyspark_upsert_kafka.formats.protobuf.wire import Kind
+from pyspark_upsert_kafka.formats.protobuf.field_scan import Layout, Scan, Slot, every, last
+from pyspark_upsert_kafka.formats.protobuf.field_types import Column
+from pyspark_upsert_kafka.formats.protobuf.leaf_values import (
+    Built,
+    Read,
+    Value,
+    column_reader,
+    default_of,
+    fields_of_moments,
+    key_order,
+    moments_reader,
+    names_finder,
+)
 
-Check = Callable[[MessageBuffer, Slot], np.ndarray]
+_Build = Callable[[MessageBuffer, Slot, np.ndarray], Built]
+"""From what was found of a field to its column; bad are the messages that fall back to the row path because of it."""
+
+_Check = Callable[[MessageBuffer, Slot], np.ndarray]
 """From what was found of a field to the messages that fall back to the row path because of it."""
 
 _NONE = np.empty(0, np.int64)
@@ -72,8 +81,8 @@ def compile_vectorised_path(
 class _MessageReader:
     layout: Layout
     required: frozenset[str]
-    builders: Mapping[str, Build]
-    checks: Mapping[str, Check]
+    builders: Mapping[str, _Build]
+    checks: Mapping[str, _Check]
 
     def read(
         self, buffer: MessageBuffer, starts: np.ndarray, ends: np.ndarray
@@ -109,44 +118,129 @@ def _message(
     return reader.read
 
 
-def _field(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Build:
+def _field(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> _Build:
     if isinstance(column.type, ArrayType):
-        return array(column, kind, _value(column.parts[0], kind.value_type, above))
+        return _array(column, kind, _value(column.parts[0], kind.value_type, above))
     if isinstance(column.type, MapType):
         kinds = (kind.key_type, kind.item_type)
-        return entries(
+        return _entries(
             column, kind, _message(column.field.message_type, column.parts, kinds, above)
         )
-    return one(column, kind, _value(column, kind, above))
+    return _one(column, kind, _value(column, kind, above))
 
 
 def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
     """Compiles the conversion from slices, or from numbers, to values that are there."""
-    if isinstance(column.type, StructType):
-        read = _message(
-            column.field.message_type, column.parts, [each.type for each in kind], above
-        )
-        return lambda buffer, starts, lengths: _struct(
-            kind, *read(buffer, starts, starts + lengths)
-        )
-    if column.field.type == Kind.MESSAGE:
-        fields, kinds = timestamps.fields_of(column), (pa.int64(), pa.int32())
-        read = _message(column.field.message_type, fields, kinds, above)
-        return timestamps.column_reader(column, kind, read)
-    if column.field.type == Kind.STRING:
-        return lambda buffer, starts, lengths: buffer.texts(starts, starts + lengths)
-    if column.field.type == Kind.BYTES:
-        return lambda buffer, starts, lengths: all_good(buffer.slices(starts, starts + lengths))
-    leaf = enums if column.field.type == Kind.ENUM else numbers
-    build = leaf.column_reader(column)
-    return lambda _, raw, __: build(raw)
+    if column.field.type != Kind.MESSAGE:
+        return column_reader(column)
+    message = column.field.message_type
+    if not isinstance(column.type, StructType):
+        fields, kinds = fields_of_moments(column), (pa.int64(), pa.int32())
+        return moments_reader(column, kind, _message(message, fields, kinds, above))
+    read = _message(message, column.parts, [each.type for each in kind], above)
+
+    def structs(buffer: MessageBuffer, starts: np.ndarray, lengths: np.ndarray) -> Built:
+        children, fallback = read(buffer, starts, starts + lengths)
+        return _struct(kind, children, np.ones(len(fallback), np.bool_)), fallback
+
+    return structs
 
 
-def _struct(kind: pa.DataType, children: list[pa.Array], fallback: np.ndarray) -> Built:
-    return struct(kind, children, np.ones(len(fallback), np.bool_)), fallback
+def _one(column: Column, kind: pa.DataType, value: Value) -> _Build:
+    """Compiles what makes a column of single values."""
+    has_slices = wire_type(column.field.type) == LENGTH
+    default = default_of(column) if column.field.has_presence and column.fills else None
+
+    def build(buffer: MessageBuffer, slot: Slot, starts: np.ndarray) -> Built:
+        present = slot.present
+        absent = starts if has_slices else np.zeros(len(present), np.uint64)
+        found = last(slot, absent)
+        values, bad = value(buffer, found.values, found.lengths)
+        if not column.fills:
+            bad &= present
+            if not column.nullable:
+                bad |= ~present
+            return _with_nulls(values, present), bad
+        if default is None or present.all():
+            return values, bad
+        if not _has_room(column, default):
+            return values, bad | ~present
+        return _with_nulls(values, present).fill_null(pa.scalar(default, kind)), bad & present
+
+    return build
 
 
-def _check(field: Any, above: tuple[Any, ...]) -> Check:
+def _array(column: Column, kind: pa.DataType, element: Value) -> _Build:
+    """Compiles what makes a column of arrays."""
+
+    def build(buffer: MessageBuffer, slot: Slot, _: np.ndarray) -> Built:
+        found = every(buffer, slot)
+        values, bad = element(buffer, found.values, found.lengths)
+        fallback = np.zeros(len(slot.present), np.bool_)
+        fallback[found.rows[bad]] = True
+        fallback[found.fallback] = True
+        return _grouped(column, kind, found.rows, values, fallback), fallback
+
+    return build
+
+
+def _entries(column: Column, kind: pa.DataType, read: Read) -> _Build:
+    """Compiles what makes a column of maps, given the one to read their entries."""
+
+    def build(buffer: MessageBuffer, slot: Slot, _: np.ndarray) -> Built:
+        found = every(buffer, slot)
+        (keys, values), bad = read(buffer, found.values, found.values + found.lengths)
+        order = key_order(found.rows, keys)
+        keys, rows = keys.take(order), found.rows[order]
+        again = (rows[1:] == rows[:-1]) & pc.equal(keys[1:], keys[:-1]).to_numpy(False)
+        fallback = np.zeros(len(slot.present), np.bool_)
+        fallback[found.rows[bad]] = True
+        fallback[rows[1:][again]] = True
+        both = [keys, values.take(order)]
+        pairs = _struct(kind.field(0).type, both, np.ones(len(rows), np.bool_))
+        return _grouped(column, kind, rows, pairs, fallback), fallback
+
+    return build
+
+
+def _grouped(
+    column: Column, kind: pa.DataType, rows: np.ndarray, values: pa.Array, fallback: np.ndarray
+) -> pa.Array:
+    """Values that stand side by side as one list for each message."""
+    counts = np.bincount(rows, minlength=len(fallback))
+    offsets = pa.py_buffer(offsets_of(counts).astype(np.int32))
+    bits = None if column.fills else _validity(counts > 0)
+    return pa.Array.from_buffers(kind, len(fallback), [bits, offsets], children=[values])
+
+
+def _with_nulls(array: pa.Array, present: np.ndarray) -> pa.Array:
+    """The column with NULL where its value is not present."""
+    if present.all():
+        return array
+    if pa.types.is_struct(array.type):
+        return _struct(array.type, [array.field(i) for i in range(array.type.num_fields)], present)
+    buffers = [_validity(present), *array.buffers()[1:]]
+    return pa.Array.from_buffers(array.type, len(array), buffers)
+
+
+def _struct(kind: pa.DataType, children: list[pa.Array], present: np.ndarray) -> pa.Array:
+    """A column of structs, NULL where not present; Arrow does not compare it with its fields' nullability."""
+    bits = None if present.all() else _validity(present)
+    return pa.Array.from_buffers(kind, len(present), [bits], children=children)
+
+
+def _validity(present: np.ndarray) -> pa.Buffer:
+    """The bits by which Arrow knows what is not NULL."""
+    return pa.array(present).buffers()[1]
+
+
+def _has_room(column: Column, default: Any) -> bool:
+    """Whether a default has room in its column."""
+    bits = BITS.get(type(column.type), 64)
+    return not isinstance(default, int) or -(1 << (bits - 1)) <= default < 1 << (bits - 1)
+
+
+def _check(field: Any, above: tuple[Any, ...]) -> _Check:
     """Compiles the check of a field that is no column: the runtime reads it too, and a message with a bad one is bad."""
     if field.type == Kind.STRING:
         return _strings
@@ -167,13 +261,13 @@ def _check(field: Any, above: tuple[Any, ...]) -> Check:
     return check
 
 
-def _known_numbers(enum: Any) -> Check:
+def _known_numbers(enum: Any) -> _Check:
     """A number that the enum does not have is an unknown field to the runtime, and so the field is missing."""
-    find = enums.finder(enum)
+    find = names_finder(enum)
 
     def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
         found = every(buffer, slot)
-        _, unknown = find(numbers.meaning(Kind.ENUM, found.values))
+        _, unknown = find(found.values)
         rows: np.ndarray = found.rows[unknown]
         return rows
 

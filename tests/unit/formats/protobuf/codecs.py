@@ -22,10 +22,9 @@ from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.protobuf import FORMAT
-from pyspark_upsert_kafka.formats.protobuf.columns import columns_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, message_descriptor
+from pyspark_upsert_kafka.formats.protobuf.field_types import columns_of
 from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
-from pyspark_upsert_kafka.formats.protobuf.settings import settings_of
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.listed import Listed, good_rows
@@ -62,7 +61,7 @@ class Proto:
             "descriptor-file": str(descriptor_file(text, "--include_imports")),
             "message-name": name,
         }
-        self.descriptor = message_descriptor(settings_of(self.spec(StructType())))
+        self.descriptor = message_descriptor(self.spec(StructType()))
         self.message = message_class(self.descriptor)
 
     def spec(self, schema: StructType, **options: Any) -> CodecSpec:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.formats import protobuf
-from pyspark_upsert_kafka.formats.protobuf import scanning
-from pyspark_upsert_kafka.formats.protobuf.timestamps import DURATIONS, TIMESTAMPS
+from pyspark_upsert_kafka.formats.protobuf import field_scan
+from pyspark_upsert_kafka.formats.protobuf.leaf_values import DURATIONS, TIMESTAMPS
 from tests.laws import law
 from tests.unit.children import run
 from tests.unit.formats.protobuf.codecs import Proto, columns, seen, shown
@@ -197,7 +197,7 @@ def law_of_every_way(examples: int = 250) -> None:
 
 def law_of_walks(examples: int = 250) -> None:
     """`law_of_every_way` for messages of which each is walked through by itself."""
-    scanning._STEPS, scanning._FEW = -1_000, 1_000_000
+    field_scan._STEPS, field_scan._FEW = -1_000, 1_000_000
     law_of_every_way(examples)
 
 

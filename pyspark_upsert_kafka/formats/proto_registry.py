@@ -17,15 +17,19 @@ from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import text
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedEncoder
-from pyspark_upsert_kafka.formats.proto_registry import message_indexes
-from pyspark_upsert_kafka.formats.proto_registry.added_fields import with_columns
-from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
-from pyspark_upsert_kafka.formats.proto_registry.compiler import check_compiler, compiled
-from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema
-from pyspark_upsert_kafka.formats.proto_registry.proto_schema import ProtoSchema, text_of
-from pyspark_upsert_kafka.formats.protobuf import message_decoder, message_encoder
+from pyspark_upsert_kafka.formats.protobuf import VALUE_OPTIONS, message_decoder, message_encoder
+from pyspark_upsert_kafka.formats.protobuf.derived_schema import derived_schema, with_columns
 from pyspark_upsert_kafka.formats.protobuf.descriptors import check_runtime, full_name
-from pyspark_upsert_kafka.formats.protobuf.settings import VALUE_OPTIONS
+from pyspark_upsert_kafka.formats.protobuf.field_types import columns_of_message
+from pyspark_upsert_kafka.formats.protobuf.proto_compiler import check_compiler, compiled
+from pyspark_upsert_kafka.formats.protobuf.proto_schema import (
+    Indexes,
+    ProtoSchema,
+    decoded_indexes,
+    encoded_indexes,
+    indexes_part,
+    text_of,
+)
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
     RegistryFormat,
@@ -79,13 +83,13 @@ class _Reader:
         schema = compiled(registered)
 
         def of_prefix(prefix: bytes) -> Decoder:
-            name = self._name(schema, message_indexes.decoded(prefix, self._start))
+            name = self._name(schema, decoded_indexes(prefix, self._start))
             return message_decoder(self._descriptor(schema, name), self._spec, skip=len(prefix))
 
-        prefix_of = partial(message_indexes.encoded_part, start=self._start)
+        prefix_of = partial(indexes_part, start=self._start)
         return DecoderByPrefix(prefix_of, of_prefix, arrow_schema(self._spec.schema))
 
-    def _name(self, schema: ProtoSchema, indexes: message_indexes.Indexes) -> str:
+    def _name(self, schema: ProtoSchema, indexes: Indexes) -> str:
         """The message that has these indexes; of two that may be meant it is the one that the options name."""
         names = schema.names_at(indexes)
         wanted = self._spec.options["message-name"] or (self._given and self._given.name)
@@ -123,7 +127,7 @@ def encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     schema = compiled(given) if given else derived_schema(spec.schema, spec.required)
     name = _chosen(spec, schema)
     encoder_ = message_encoder(schema.descriptor(name), spec)
-    indexes = message_indexes.encoded(schema.indexes_of(name))
+    indexes = encoded_indexes(schema.indexes_of(name))
 
     def with_prefix(prefix: bytes) -> Encoder:
         return PrefixedEncoder(encoder_, prefix + indexes)
@@ -141,7 +145,7 @@ def columns(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> Str
     check_runtime(_NAME)
     check_compiler(_NAME)
     schema = compiled(registered)
-    found = columns_of(schema.descriptor(_chosen(spec, schema)))
+    found = columns_of_message(schema.descriptor(_chosen(spec, schema)))
     # Any field may be new.
     return found if registered.given else of_newest_schema(found, found.names, spec.required)
 

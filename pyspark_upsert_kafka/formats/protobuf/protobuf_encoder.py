@@ -17,75 +17,33 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, grouped, joined
+from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, grouped, joined, varints
+from pyspark_upsert_kafka.formats.binary.numbers import varint
 from pyspark_upsert_kafka.formats.exact_types import as_lists
-from pyspark_upsert_kafka.formats.protobuf import enums, numbers, timestamps
-from pyspark_upsert_kafka.formats.protobuf.column_builders import key_order
-from pyspark_upsert_kafka.formats.protobuf.columns import Column
-from pyspark_upsert_kafka.formats.protobuf.descriptors import is_packed, required_names
-from pyspark_upsert_kafka.formats.protobuf.wire import (
+from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     LENGTH,
-    EncodeValues,
-    Kind,
-    lengths_of,
-    tag_of,
+    is_packed,
+    required_names,
     wire_type,
-    with_length,
+)
+from pyspark_upsert_kafka.formats.protobuf.field_types import Column
+from pyspark_upsert_kafka.formats.protobuf.leaf_values import (
+    EncodeValues,
+    bytes_of,
+    filler,
+    key_order,
+    number_encoder,
+    with_tag,
 )
 
-Fill = Callable[[pa.Array], pa.Array]
+_Fill = Callable[[pa.Array], pa.Array]
 """A column to one where something stands for each NULL."""
 
-Writer = Callable[[pa.Array], ByteParts]
+_Writer = Callable[[pa.Array], ByteParts]
 """A column to its field in each message."""
 
 
-def array(column: Column, encode: EncodeValues, fill: Fill) -> Writer:
-    """Compiles the writer of a repeated field, given how to encode and to fill its elements."""
-    tag = tag_of(column.field, wire_type(column.field.type))
-    tag_of_all = tag_of(column.field, LENGTH) if is_packed(column.field) else None
-
-    def write(arrays: pa.Array) -> ByteParts:
-        values = fill(arrays.flatten())
-        each = b"" if tag_of_all else tag
-        parts = encode(each, values, np.ones(len(values), np.bool_))
-        lists = grouped(joined(parts, len(values)), _counts(arrays))
-        if tag_of_all is None:
-            return [lists]
-        return with_length(tag_of_all, lists, lengths_of(lists) > 0)
-
-    return write
-
-
-def entries(column: Column, encoders: Sequence[EncodeValues], fill: Fill) -> Writer:
-    """Compiles the writer of a map, given how to encode keys and values, and to fill values."""
-    tags = [tag_of(part.field, wire_type(part.field.type)) for part in column.parts]
-    tag = tag_of(column.field, LENGTH)
-
-    def write(maps: pa.Array) -> ByteParts:
-        lists = as_lists(maps)
-        keys, values = lists.flatten().flatten()
-        order = key_order(pc.list_parent_indices(lists), keys)
-        sides = keys.take(order), fill(values.take(order))
-        every = np.ones(len(keys), np.bool_)
-        parts = [
-            part
-            for encode, tag_of_side, side in zip(encoders, tags, sides, strict=True)
-            for part in encode(tag_of_side, side, every)
-        ]
-        pairs = with_length(tag, joined(parts, len(keys)), every)
-        return [grouped(joined(pairs, len(keys)), _counts(lists))]
-
-    return write
-
-
-def _counts(lists: pa.Array) -> np.ndarray:
-    """How many elements each list has."""
-    counts: np.ndarray = pc.list_value_length(lists).fill_null(0).to_numpy()
-    return counts
-
-
-Body = Callable[[pa.Array, np.ndarray], pa.LargeBinaryArray]
+_Body = Callable[[pa.Array, np.ndarray], pa.LargeBinaryArray]
 """Values that have a length, to their bytes without tag and length; nothing where NULL."""
 
 
@@ -106,7 +64,7 @@ class ProtobufEncoder:
         return self._write(rows.to_struct_array(), np.ones(rows.num_rows, np.bool_))
 
 
-def _message(descriptor: Any, columns: Sequence[Column], null_string: str, path: str) -> Body:
+def _message(descriptor: Any, columns: Sequence[Column], null_string: str, path: str) -> _Body:
     required = required_names(descriptor)
     for name in sorted(required - {column.name for column in columns}):
         raise SchemaError(
@@ -145,15 +103,15 @@ def _is_null(array: pa.Array) -> np.ndarray:
     return nulls
 
 
-def _field(column: Column, null_string: str) -> Writer:
+def _field(column: Column, null_string: str) -> _Writer:
     if isinstance(column.type, ArrayType):
         element = column.parts[0]
-        return array(column, _value_encoder(element, null_string), _filler(element, null_string))
+        return _array(column, _value_encoder(element, null_string), filler(element, null_string))
     if isinstance(column.type, MapType):
         encoders = [_value_encoder(part, null_string) for part in column.parts]
-        return entries(column, encoders, _filler(column.parts[1], null_string))
+        return _entries(column, encoders, filler(column.parts[1], null_string))
     encode = _value_encoder(column, null_string, drops_default=not column.field.has_presence)
-    tag = tag_of(column.field, wire_type(column.field.type))
+    tag = _tag_of(column.field, wire_type(column.field.type))
     return lambda array: encode(tag, array, ~_is_null(array))
 
 
@@ -161,36 +119,81 @@ def _value_encoder(
     column: Column, null_string: str, *, drops_default: bool = False
 ) -> EncodeValues:
     if wire_type(column.field.type) != LENGTH:
-        leaf = enums if column.field.type == Kind.ENUM else numbers
-        return numbers.writer(column, leaf.numbers_of(column), drops_default=drops_default)
+        return number_encoder(column, drops_default=drops_default)
     body = _body(column, null_string)
 
     def encode(tag: bytes, array: pa.Array, present: np.ndarray) -> ByteParts:
         bodies = body(array, present)
-        return with_length(
-            tag, bodies, present & (lengths_of(bodies) > 0) if drops_default else present
+        return _with_length(
+            tag, bodies, present & (_lengths_of(bodies) > 0) if drops_default else present
         )
 
     return encode
 
 
-def _body(column: Column, null_string: str) -> Body:
+def _body(column: Column, null_string: str) -> _Body:
     if isinstance(column.type, StructType):
         descriptor, path = column.field.message_type, f"{column.path}."
         return _message(descriptor, column.parts, null_string, path)
-    if column.field.type == Kind.MESSAGE:
-        return lambda array, _: joined(timestamps.message_parts(column, array), len(array))
-    return lambda array, _: array.cast(pa.large_binary())
+    return lambda array, _: bytes_of(column, array)
 
 
-def _filler(column: Column, null_string: str) -> Fill:
-    """Compiles the conversion from NULL in an array or a map to what is written for it.
+def _array(column: Column, encode: EncodeValues, fill: _Fill) -> _Writer:
+    """Compiles the writer of a repeated field, given how to encode and to fill its elements."""
+    tag = _tag_of(column.field, wire_type(column.field.type))
+    tag_of_all = _tag_of(column.field, LENGTH) if is_packed(column.field) else None
 
-    Flink's ``PbCodegenUtils.pbDefaultValueCode``: the default of the type, the first value of an enum,
-    and for strings what an option says.
-    """
-    if column.field.type == Kind.STRING:
-        return lambda array: array.fill_null(null_string)
-    if column.field.type == Kind.ENUM:
-        return enums.filler(column)
-    return lambda array: array
+    def write(arrays: pa.Array) -> ByteParts:
+        values = fill(arrays.flatten())
+        each = b"" if tag_of_all else tag
+        parts = encode(each, values, np.ones(len(values), np.bool_))
+        lists = grouped(joined(parts, len(values)), _counts(arrays))
+        if tag_of_all is None:
+            return [lists]
+        return _with_length(tag_of_all, lists, _lengths_of(lists) > 0)
+
+    return write
+
+
+def _entries(column: Column, encoders: Sequence[EncodeValues], fill: _Fill) -> _Writer:
+    """Compiles the writer of a map, given how to encode keys and values, and to fill values."""
+    tags = [_tag_of(part.field, wire_type(part.field.type)) for part in column.parts]
+    tag = _tag_of(column.field, LENGTH)
+
+    def write(maps: pa.Array) -> ByteParts:
+        lists = as_lists(maps)
+        keys, values = lists.flatten().flatten()
+        order = key_order(pc.list_parent_indices(lists), keys)
+        sides = keys.take(order), fill(values.take(order))
+        every = np.ones(len(keys), np.bool_)
+        parts = [
+            part
+            for encode, tag_of_side, side in zip(encoders, tags, sides, strict=True)
+            for part in encode(tag_of_side, side, every)
+        ]
+        pairs = _with_length(tag, joined(parts, len(keys)), every)
+        return [grouped(joined(pairs, len(keys)), _counts(lists))]
+
+    return write
+
+
+def _counts(lists: pa.Array) -> np.ndarray:
+    """How many elements each list has."""
+    counts: np.ndarray = pc.list_value_length(lists).fill_null(0).to_numpy()
+    return counts
+
+
+def _tag_of(field: Any, wire: int) -> bytes:
+    """The tag of a field in a wire type."""
+    return varint(field.number << 3 | wire)
+
+
+def _with_length(tag: bytes, bodies: pa.LargeBinaryArray, present: np.ndarray) -> ByteParts:
+    """Bytes with tag and length before them, and nothing where not present."""
+    return [*with_tag(tag, varints(_lengths_of(bodies)), present), bodies]
+
+
+def _lengths_of(bodies: pa.LargeBinaryArray) -> np.ndarray:
+    """How many bytes each one has."""
+    lengths: np.ndarray = pc.binary_length(bodies).fill_null(0).to_numpy()
+    return lengths

@@ -31,10 +31,10 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.proto_registry import FORMAT
-from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
-from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
-from pyspark_upsert_kafka.formats.proto_registry.derive import derived_schema
-from pyspark_upsert_kafka.formats.proto_registry.proto_schema import text_of
+from pyspark_upsert_kafka.formats.protobuf.derived_schema import derived_schema
+from pyspark_upsert_kafka.formats.protobuf.field_types import columns_of_message
+from pyspark_upsert_kafka.formats.protobuf.proto_compiler import compiled
+from pyspark_upsert_kafka.formats.protobuf.proto_schema import text_of
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema
 from tests.laws import law
 from tests.unit.formats.protobuf.codecs import columns, required
@@ -137,7 +137,7 @@ def test_a_derived_schema_gives_its_columns(schema):
     """What columns mean means those columns; arrays and maps may be NULL, and messages, whatever they were."""
     derived = derived_schema(schema, NOBODY)
 
-    found = columns_of(derived.descriptor("io.confluent.protobuf.generated.Row"))
+    found = columns_of_message(derived.descriptor("io.confluent.protobuf.generated.Row"))
 
     assert found.simpleString() == schema.simpleString()
     for field, expected in zip(found, schema, strict=True):

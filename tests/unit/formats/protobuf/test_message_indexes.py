@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.proto_registry.message_indexes import (
-    decoded,
-    encoded,
-    encoded_part,
+from pyspark_upsert_kafka.formats.protobuf.proto_schema import (
+    decoded_indexes,
+    encoded_indexes,
+    indexes_part,
 )
 
 INDEXES = st.lists(st.integers(0, 2**31), min_size=1, max_size=4).map(tuple)
@@ -28,28 +28,28 @@ INDEXES = st.lists(st.integers(0, 2**31), min_size=1, max_size=4).map(tuple)
 )
 def test_the_bytes(indexes, expected):
     """As Confluent's ``MessageIndexes`` writes them: a count and the indexes, and one zero for the first message."""
-    assert encoded(indexes) == expected
-    assert decoded(expected, 0) == indexes
+    assert encoded_indexes(indexes) == expected
+    assert decoded_indexes(expected, 0) == indexes
 
 
 def test_the_first_message_written_in_full():
     """A writer need not know the short form."""
-    assert decoded(b"\x02\x00", 0) == (0,)
+    assert decoded_indexes(b"\x02\x00", 0) == (0,)
 
 
 @given(indexes=INDEXES, rest=st.binary(max_size=4), before=st.binary(max_size=4))
 def test_where_they_end(indexes, rest, before):
     """They are found among other bytes, and are what was written."""
-    whole = before + encoded(indexes)
+    whole = before + encoded_indexes(indexes)
 
-    assert encoded_part(whole + rest, len(before)) == whole
-    assert decoded(whole, len(before)) == indexes
+    assert indexes_part(whole + rest, len(before)) == whole
+    assert decoded_indexes(whole, len(before)) == indexes
 
 
 @given(INDEXES, INDEXES)
 def test_none_begins_another(one, other):
     """So messages that begin with the bytes of one have that one."""
-    assert one == other or not encoded(one).startswith(encoded(other))
+    assert one == other or not encoded_indexes(one).startswith(encoded_indexes(other))
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_none_begins_another(one, other):
 )
 def test_what_is_none(data):
     """An end too early, a negative number, and one without an end; it is told by its bytes."""
-    assert encoded_part(data, 0) in (data, b"\x02\x01")
-    assert len(encoded_part(data + b"\xff" * 1000, 0)) <= 100
+    assert indexes_part(data, 0) in (data, b"\x02\x01")
+    assert len(indexes_part(data + b"\xff" * 1000, 0)) <= 100
     with pytest.raises(SchemaError, match="no message indexes"):
-        decoded(data, 0)
+        decoded_indexes(data, 0)
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_what_is_none(data):
 def test_a_number_in_more_bytes_than_it_needs(data):
     """No writer has it, and each spelling of the same indexes would have a decoder compiled."""
     with pytest.raises(SchemaError, match="no message indexes"):
-        decoded(data, 0)
+        decoded_indexes(data, 0)

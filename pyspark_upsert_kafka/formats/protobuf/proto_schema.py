@@ -1,4 +1,10 @@
-"""A Protobuf schema: a ``.proto`` file and those that it imports, compiled; and its text."""
+"""A Protobuf schema: a ``.proto`` file and those that it imports, compiled; which of its messages follows; and its text.
+
+Behind the id of a schema, Confluent's message indexes say which message of the ``.proto`` file follows: how many indexes there
+are, and the indexes: the place of a message among those of its file, of one within it among those within it, and so on. All
+are zigzag varints. The first message of a file, ``[0]``, is the one byte 0.
+Source: https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
+"""
 
 from __future__ import annotations
 
@@ -7,14 +13,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.proto_registry.message_indexes import Indexes
-from pyspark_upsert_kafka.formats.protobuf.columns import DURATION, TIMESTAMP
-from pyspark_upsert_kafka.formats.protobuf.descriptors import names_of, pool_of
-from pyspark_upsert_kafka.formats.protobuf.wire import Kind
+from pyspark_upsert_kafka.core.errors import SchemaError, shown
+from pyspark_upsert_kafka.formats.binary.numbers import varint
+from pyspark_upsert_kafka.formats.protobuf.descriptors import Kind, names_of, pool_of
 
-OPTIONAL, REPEATED = 1, 3
-"""``FieldDescriptorProto.Label``."""
+Indexes = tuple[int, ...]
+"""The message indexes of a message."""
+
+_FIRST: Indexes = (0,)
+_REPEATED = 3  # FieldDescriptorProto.Label
+_LONGEST = 10  # bytes of a varint
+_MOST = 100  # bytes of indexes: a message stands in others no deeper than that
 
 
 @dataclass(frozen=True)
@@ -130,24 +139,72 @@ def _messages(scope: str, messages: Any) -> Iterator[tuple[str, Any]]:
         yield from _messages(_within(scope, message), message.nested_type)
 
 
-def imported_files(file: Any) -> list[Any]:
-    """The files of the types of Google's own that are used anywhere in a file."""
-    from google.protobuf import duration_pb2, timestamp_pb2
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+def encoded_indexes(indexes: Indexes) -> bytes:
+    r"""Message indexes, in the bytes that a message has for them.
 
-    used = {name for message in file.message_type for name in _type_names(message)}
-    modules = {DURATION: duration_pb2, TIMESTAMP: timestamp_pb2}
-    return [
-        FileDescriptorProto.FromString(module.DESCRIPTOR.serialized_pb)
-        for name, module in modules.items()
-        if f".{name}" in used
-    ]
+    >>> encoded_indexes((0,)), encoded_indexes((2, 1))
+    (b'\x00', b'\x04\x04\x02')
+    """
+    if indexes == _FIRST:
+        return b"\0"
+    return b"".join(varint(number << 1) for number in (len(indexes), *indexes))
 
 
-def _type_names(message: Any) -> Iterator[str]:
-    yield from (field.type_name for field in message.field)
-    for nested in message.nested_type:
-        yield from _type_names(nested)
+def indexes_part(message: bytes, start: int) -> bytes:
+    """The beginning of a message up to the end of its indexes; where there are none, as many bytes as they could take.
+
+    Args:
+        message: The message.
+        start: Where the indexes begin.
+    """
+    if message[start : start + 1] == b"\0":
+        return message[: start + 1]
+    longest = message[: start + _MOST]
+    found = _read(longest, start)
+    return longest if found is None else longest[: found[1]]
+
+
+def decoded_indexes(prefix: bytes, start: int) -> Indexes:
+    r"""The indexes that end the prefix.
+
+    Raises:
+        SchemaError: They are none.
+
+    >>> decoded_indexes(b"\x00", 0), decoded_indexes(b"\x04\x04\x02", 0)
+    ((0,), (2, 1))
+    """
+    found = _read(prefix, start)
+    if found is None or min(found[0]) < 0:
+        raise SchemaError(
+            "behind the schema's id there are no message indexes, as the Protobuf serializers of a schema "
+            f"registry write them; it goes on with {shown(prefix[start:])!r}"
+        )
+    return found[0]
+
+
+def _read(message: bytes, start: int) -> tuple[Indexes, int] | None:
+    """The indexes, and where they end."""
+    numbers: list[int] = []
+    count = _number(message, start)
+    while count is not None and len(numbers) < count[0]:
+        number = _number(message, count[1])
+        if number is None:
+            return None
+        numbers.append(number[0])
+        count = count[0], number[1]
+    if count is None or count[0] < 0:
+        return None
+    return tuple(numbers) or _FIRST, count[1]
+
+
+def _number(message: bytes, at: int) -> tuple[int, int] | None:
+    """A zigzag varint, and where it ends; in no more bytes than it needs, so that there are few spellings to compile a decoder for."""
+    value = 0
+    for place, byte in enumerate(message[at : at + _LONGEST]):
+        value |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return None if place and not byte else ((value >> 1) ^ -(value & 1), at + place + 1)
+    return None
 
 
 def text_of(schema: ProtoSchema) -> str:
@@ -178,7 +235,7 @@ def _field(field: Any, entries: dict[str, Any]) -> str:
     if entry is not None:
         key, value = entry.field
         return f"map<{_type(key)}, {_type(value)}>"
-    if field.label == REPEATED:
+    if field.label == _REPEATED:
         return f"repeated {_type(field)}"
     return f"optional {_type(field)}" if field.proto3_optional else _type(field)
 

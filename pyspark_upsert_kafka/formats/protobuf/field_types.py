@@ -1,6 +1,6 @@
-"""Which column stands for which field, and which type it may have; found when a codec is compiled.
+"""Which column stands for which field, and which type it may have; and the columns that a message means.
 
-Columns match fields by name. A column that is not a field is refused; a field that is not a column is
+Columns match fields by name when a codec is compiled. A column that is not a field is refused; a field that is not a column is
 checked when read, as the runtime does, and left out when written.
 
 | protobuf | Spark | |
@@ -39,16 +39,27 @@ from pyspark.sql.types import (
     DecimalType,
     DoubleType,
     FloatType,
+    IntegerType,
+    LongType,
     MapType,
     StringType,
+    StructField,
     StructType,
     TimestampType,
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.leaf_types import BITS
-from pyspark_upsert_kafka.formats.protobuf.descriptors import is_map, is_repeated
-from pyspark_upsert_kafka.formats.protobuf.wire import INTEGERS, UINT64, Kind
+from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    INT32,
+    INT64,
+    INTEGERS,
+    UINT32,
+    UINT64,
+    Kind,
+    is_map,
+    is_repeated,
+)
 
 TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
 """Messages that are also a type of their own in Spark."""
@@ -154,29 +165,29 @@ def _one(field: Any, kind: DataType, path: str, *, defaults: bool) -> Column:
     return Column(field, kind, path)
 
 
-_UINT64 = DecimalType(20, 0)
-
-_SIMPLE: dict[int, type[DataType]] = {
-    Kind.BOOL: BooleanType,
-    Kind.BYTES: BinaryType,
-    Kind.DOUBLE: DoubleType,
-    Kind.FLOAT: FloatType,
-    Kind.STRING: StringType,
+_SIMPLE: dict[int, DataType] = {
+    **dict.fromkeys(INT32, IntegerType()),
+    **dict.fromkeys(INT64 | UINT32, LongType()),
+    **dict.fromkeys(UINT64, DecimalType(20, 0)),
+    Kind.BOOL: BooleanType(),
+    Kind.BYTES: BinaryType(),
+    Kind.DOUBLE: DoubleType(),
+    Kind.ENUM: StringType(),
+    Kind.FLOAT: FloatType(),
+    Kind.STRING: StringType(),
 }
+_MESSAGES: dict[str, DataType] = {DURATION: DayTimeIntervalType(), TIMESTAMP: TimestampType()}
 
 
 def _fits(field: Any, kind: DataType) -> bool:
     """Whether a column of that type holds one value of a field; of messages only those that are timestamps."""
     if field.type == Kind.MESSAGE:
-        name = field.message_type.full_name
-        return (name == TIMESTAMP and type(kind) is TimestampType) or (
-            name == DURATION and type(kind) is DayTimeIntervalType
-        )
+        return type(kind) is type(_MESSAGES.get(field.message_type.full_name))
     if field.type == Kind.ENUM:
         return type(kind) in BITS or type(kind) is StringType
     if field.type in INTEGERS:
-        return type(kind) in BITS or (field.type in UINT64 and kind == _UINT64)
-    return type(kind) is _SIMPLE.get(field.type)
+        return type(kind) in BITS or kind == _SIMPLE[field.type]
+    return type(kind) is type(_SIMPLE.get(field.type))
 
 
 def _mismatch(field: Any, kind: DataType, path: str) -> SchemaError:
@@ -211,3 +222,78 @@ def _wanted_value(field: Any) -> str:
     if field.type in INTEGERS:
         return "DECIMAL(20,0) or an integer type" if field.type in UINT64 else "an integer type"
     return _SIMPLE[field.type].typeName().upper()
+
+
+_DEEPEST = 90
+
+MOST_COLUMNS = 100_000
+"""The number of fields that a schema may have in all, a message counted each time it occurs: messages within messages multiply."""
+
+
+def columns_of_message(descriptor: Any) -> StructType:
+    """The columns of a message: one for each field, nullable where a message may lack it.
+
+    Args:
+        descriptor: The message's descriptor.
+
+    Raises:
+        SchemaError: A message holds itself, a field is a group, or there are more than MOST_COLUMNS.
+    """
+    if _count(descriptor, {}, ()) > MOST_COLUMNS:
+        raise _refused(
+            descriptor.full_name,
+            f"has more than {MOST_COLUMNS:,} fields in all, those of messages within messages counted each time",
+        )
+    return _inferred(descriptor, ())
+
+
+def _count(descriptor: Any, known: dict[str, int], above: tuple[Any, ...]) -> int:
+    """How many fields there are within a message; each message is counted once and kept."""
+    within = _within(descriptor, above)
+    if descriptor.full_name not in known:
+        messages = [field.message_type for field in descriptor.fields]
+        inner = (_count(each, known, within) for each in messages if each is not None)
+        known[descriptor.full_name] = len(messages) + sum(inner)
+    return known[descriptor.full_name]
+
+
+def _within(descriptor: Any, above: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A message and those that it stands in."""
+    within = (*above, descriptor)
+    if descriptor in above or len(within) > _DEEPEST:
+        raise _refused(descriptor.full_name, "holds itself, which no column can")
+    return within
+
+
+def _inferred(descriptor: Any, above: tuple[Any, ...]) -> StructType:
+    within = _within(descriptor, above)
+    return StructType(
+        [
+            StructField(
+                field.name, _inferred_type(field, within), is_repeated(field) or field.has_presence
+            )
+            for field in descriptor.fields
+        ]
+    )
+
+
+def _inferred_type(field: Any, within: tuple[Any, ...]) -> DataType:
+    if is_map(field):
+        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        return MapType(_inferred_one(key, within), _inferred_one(value, within))
+    one = _inferred_one(field, within)
+    return ArrayType(one) if is_repeated(field) else one
+
+
+def _inferred_one(field: Any, within: tuple[Any, ...]) -> DataType:
+    """The type of one value."""
+    if field.type == Kind.GROUP:
+        raise _refused(field.full_name, "is a group, which is not read")
+    if field.type != Kind.MESSAGE:
+        return _SIMPLE[field.type]
+    message = field.message_type
+    return _MESSAGES.get(message.full_name) or _inferred(message, within)
+
+
+def _refused(name: str, why: str) -> SchemaError:
+    return SchemaError(f"Protobuf's '{name}' {why}. Give the columns by .schema(...).")

@@ -22,9 +22,9 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.formats.proto_registry import FORMAT
-from pyspark_upsert_kafka.formats.proto_registry.columns import columns_of
-from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
-from pyspark_upsert_kafka.formats.proto_registry.message_indexes import encoded
+from pyspark_upsert_kafka.formats.protobuf.field_types import columns_of_message
+from pyspark_upsert_kafka.formats.protobuf.proto_compiler import compiled
+from pyspark_upsert_kafka.formats.protobuf.proto_schema import encoded_indexes
 from pyspark_upsert_kafka.formats.registry_format import Reference, RegisteredSchema
 from tests.laws import law
 from tests.unit.formats.listed import good_rows
@@ -70,7 +70,7 @@ def test_a_message_of_several(name, indexes, schema):
 
     (message,) = PROTO.write(schema, batch(schema, row), FILE, options=options)
 
-    assert message.startswith(PREFIX + encoded(indexes))
+    assert message.startswith(PREFIX + encoded_indexes(indexes))
     assert PROTO.writing(schema, FILE, options=options).schema == FILE
     assert rows_of(PROTO.read(schema, [message], FILE)) == [row]
 
@@ -358,7 +358,7 @@ def test_messages_that_multiply_at_each_level_are_refused():
         )
         text = f'syntax = "proto3";\n{"".join(above)}message M0 {{ int32 x = 1; }}'
         schema = RegisteredSchema("Schema id 7", "PROTOBUF", text)
-        return columns_of(compiled(schema).descriptor(f"M{levels}"))
+        return columns_of_message(compiled(schema).descriptor(f"M{levels}"))
 
     assert columns_at(3).simpleString().count("x:int") == 8
     with pytest.raises(SchemaError, match="'M30' has more than 100,000 fields in all"):

@@ -11,13 +11,12 @@ from pyspark.sql.types import LongType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.proto_registry import FORMAT
-from pyspark_upsert_kafka.formats.proto_registry.compiler import compiled
-from pyspark_upsert_kafka.formats.proto_registry.map_entries import without_option
-from pyspark_upsert_kafka.formats.proto_registry.message_indexes import encoded
+from pyspark_upsert_kafka.formats.protobuf.proto_compiler import compiled, without_option
+from pyspark_upsert_kafka.formats.protobuf.proto_schema import encoded_indexes
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema
-from tests.unit.formats.proto_registry.test_codecs import described
 from tests.unit.formats.protobuf.codecs import columns
 from tests.unit.formats.registry_codecs import PREFIX, Codecs, rows_of
+from tests.unit.formats.test_proto_registry import described
 
 PROTO = Codecs(FORMAT)
 MAPS = """
@@ -224,7 +223,7 @@ def test_indexes_are_those_that_were_written() -> None:
 
 def read(text: str, *indexes: int, schema: StructType = TEXT, **given: Any) -> Any:
     """What a message with these indexes gives."""
-    return PROTO.read(schema, [PREFIX + encoded(indexes) + b"\x0a\x01a"], text, **given)
+    return PROTO.read(schema, [PREFIX + encoded_indexes(indexes) + b"\x0a\x01a"], text, **given)
 
 
 def test_a_message_that_may_be_two_is_not_read() -> None:
