@@ -32,8 +32,12 @@ MODULES = {
 _ALIASES = {"avro-registry": "AVRO_REGISTRY"}
 """Other names of a format, and what its module calls it under them; all others it calls FORMAT."""
 
-_KEYS_OF_CONNECT = {"json": "JSON", "avro-confluent": "AVRO", "avro-registry": "AVRO_REGISTRY"}
-"""Formats of keys that mean more beside Debezium's values, and what ``formats/cdc/connect_keys.py`` calls them."""
+_KEYS_OF_CONNECT = {
+    "json": ("cdc.debezium_json", "KEYS"),
+    "avro-confluent": ("cdc.debezium_avro", "KEYS"),
+    "avro-registry": ("cdc.debezium_avro", "REGISTRY_KEYS"),
+}
+"""Formats of keys that mean more beside Debezium's values: where each is, and what it is called there."""
 
 FORMATS = tuple(sorted(MODULES))
 """Names for ``key.format`` and ``value.format``."""
@@ -75,7 +79,7 @@ def key_format_beside(value_format: str, name: str) -> Format:
     """The format of keys that stand beside values of a format. Raises as `format_named` does."""
     if name not in _KEYS_OF_CONNECT or value_format not in DEBEZIUM_FORMATS:
         return format_named(name, "key")
-    return _loaded("cdc.connect_keys", _KEYS_OF_CONNECT[name])
+    return _loaded(*_KEYS_OF_CONNECT[name])
 
 
 def format_options(name: str, side: str) -> tuple[Option, ...]:

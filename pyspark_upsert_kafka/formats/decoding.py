@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyspark_upsert_kafka.formats.codec import Decoder
 
 Mask = Any
-"""A numpy array with a boolean for each message."""
+"""A numpy array of booleans, such as one for each message."""
 
 Path = Callable[[Sequence[bytes]], "tuple[pa.RecordBatch, Mask] | None"]
 """A row for each message of a batch, and the mask of those that fall back to the row path, whose rows have no meaning.

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.formats.batches import rows_at
-from pyspark_upsert_kafka.formats.cdc.json_envelopes import refuse
+from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.exact_types import with_type

@@ -12,17 +12,18 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringT
 
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import regular_expression
-from pyspark_upsert_kafka.formats.cdc.json_envelopes import (
+from pyspark_upsert_kafka.formats.cdc.envelope_format import (
     OPTIONS,
-    check,
-    decoder,
-    refuse,
+    EnvelopeFields,
+    Op,
+    Place,
+    json_decoder,
+    json_format,
+    millis,
     row_after,
     row_before,
-    row_fields,
 )
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
-from pyspark_upsert_kafka.formats.codec import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,54 +35,43 @@ _SCHEMA_CHANGES = (
     "CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX",
 )  # fmt: skip
 
-
-def changes(spec: ChangeSpec) -> ChangeDecoder:
-    """Compiles the decoder. Raises SchemaError for a column that JSON cannot carry."""
-    from pyspark_upsert_kafka.formats.cdc.canal_rows import canal_reader
-    from pyspark_upsert_kafka.formats.cdc.envelope_decoder import Envelope, EnvelopeDecoder
-    from pyspark_upsert_kafka.formats.cdc.envelope_metadata import (
-        Place,
-        fields_of,
-        metadata_reader,
-        millis,
-    )
-    from pyspark_upsert_kafka.formats.cdc.operations import Operations
-    from pyspark_upsert_kafka.formats.cdc.row_changes import Op, Words
-
-    places = {
+_FIELDS = EnvelopeFields(
+    operation="type",
+    known={"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE},
+    passed_over={
+        **{each: f"a change of a schema ('type' is '{each}')" for each in _SCHEMA_CHANGES},
+        "TIDB_WATERMARK": "a watermark of TiCDC ('type' is 'TIDB_WATERMARK')",
+    },
+    before="old",
+    deleted="data",
+    after="data",
+    metadata={
         "value.database": Place(("database",)),
         "value.table": Place(("table",)),
         "value.sql-type": Place(("sqlType",), MapType(StringType(), IntegerType())),
         "value.pk-names": Place(("pkNames",), ArrayType(StringType())),
         "value.ingestion-timestamp": Place(("ts",), LongType(), millis),
         "value.event-timestamp": Place(("es",), LongType(), millis),
-    }
-    operations = Operations(
-        "type",
-        {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE},
-        {
-            **{each: f"a change of a schema ('type' is '{each}')" for each in _SCHEMA_CHANGES},
-            "TIDB_WATERMARK": "a watermark of TiCDC ('type' is 'TIDB_WATERMARK')",
-        },
+    },
+)
+
+
+def _changes(spec: ChangeSpec) -> ChangeDecoder:
+    """Compiles the decoder. Raises SchemaError for a column that JSON cannot carry."""
+    from pyspark_upsert_kafka.formats.cdc.envelope_decoder import EnvelopeDecoder
+    from pyspark_upsert_kafka.formats.cdc.row_changes import read_lists_of_data_and_old
+
+    rows = [
+        StructField("data", ArrayType(row_after(spec))),
+        StructField("old", ArrayType(row_before(spec))),
+    ]
+    decoder = json_decoder([*rows, *_FIELDS.columns(spec.metadata)], spec)
+    read = read_lists_of_data_and_old(
+        _FIELDS,
+        one_row=spec.is_keyed and not spec.key,
+        lenient=spec.value.options["ignore-parse-errors"],
     )
-    lenient = spec.value.options["ignore-parse-errors"]
-    envelopes = decoder(
-        [
-            StructField("data", ArrayType(row_after(spec))),
-            StructField("old", ArrayType(row_before(spec))),
-            StructField("type", StringType()),
-            *fields_of(places[key] for key in spec.metadata),
-        ],
-        spec,
-    )
-    envelope = Envelope(
-        envelopes,
-        canal_reader(operations, one_row=spec.is_keyed and not spec.key, lenient=lenient),
-        metadata_reader(places, spec.metadata),
-        Words("old", "data", "data"),
-        _chosen(spec),
-    )
-    return EnvelopeDecoder(spec, envelope, skip_bad=lenient)
+    return EnvelopeDecoder(spec, decoder, _FIELDS, read, _chosen(spec))
 
 
 def _chosen(spec: ChangeSpec) -> Callable[[Sequence[bytes]], Any] | None:
@@ -98,7 +88,7 @@ def _chosen(spec: ChangeSpec) -> Callable[[Sequence[bytes]], Any] | None:
     }
     if not patterns:
         return None
-    names = decoder([StructField(field, StringType()) for field in patterns], spec)
+    names = json_decoder([StructField(field, StringType()) for field in patterns], spec)
 
     def chosen(messages: Sequence[bytes]) -> Any:
         rows = names.decode(messages).rows
@@ -112,8 +102,10 @@ def _chosen(spec: ChangeSpec) -> Callable[[Sequence[bytes]], Any] | None:
     return chosen
 
 
-FORMAT = Format(
+FORMAT = json_format(
     "canal-json",
+    _changes,
+    ("data",),
     (
         *OPTIONS,
         Option(
@@ -129,9 +121,4 @@ FORMAT = Format(
             "Only messages of tables whose whole name matches this regular expression are read.",
         ),
     ),
-    refuse,
-    refuse,
-    check_decoder=check,
-    fields=row_fields("data"),
-    changes=changes,
 )

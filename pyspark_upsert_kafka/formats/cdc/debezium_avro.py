@@ -1,6 +1,6 @@
 """``debezium-avro-confluent``: Debezium's envelopes in Avro whose messages name their schema, as Flink's format of this name reads them.
 
-Beyond Flink, Debezium's types and Kafka Connect's, which the schema names, become the table's.
+Beyond Flink, Debezium's types and Kafka Connect's, which the schema names, become the table's, also in keys of Avro.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
-from pyspark_upsert_kafka.formats.avro_confluent import columns, encoder
-from pyspark_upsert_kafka.formats.cdc.json_envelopes import refuse, row_after, row_before
+from pyspark_upsert_kafka.formats import avro_confluent
+from pyspark_upsert_kafka.formats.cdc.debezium_json import DEBEZIUM
+from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse, row_after, row_before
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
 from pyspark_upsert_kafka.formats.debezium_types.connect_avro import decoder
-from pyspark_upsert_kafka.formats.registry_format import RegistryFormat
 
 _NAME = "debezium-avro-confluent"
 
@@ -24,21 +24,18 @@ def _envelope_spec(spec: ChangeSpec) -> CodecSpec:
     fields = [
         StructField("before", row_before(spec)),
         StructField("after", row_after(spec)),
-        StructField("op", StringType()),
+        *DEBEZIUM.columns(),
     ]
     return replace(spec.value, schema=StructType(fields), required=frozenset())
 
 
 def _changes(envelopes: Format, spec: ChangeSpec) -> ChangeDecoder:
     """Compiles the decoder. Raises SchemaError or OptionError as that of ``avro-confluent`` does."""
-    from pyspark_upsert_kafka.formats.cdc.before_after import read_before_after
-    from pyspark_upsert_kafka.formats.cdc.debezium import DEBEZIUM, WORDS
-    from pyspark_upsert_kafka.formats.cdc.envelope_decoder import Envelope, EnvelopeDecoder
+    from pyspark_upsert_kafka.formats.cdc.envelope_decoder import EnvelopeDecoder
+    from pyspark_upsert_kafka.formats.cdc.row_changes import read_before_after
 
-    envelope = Envelope(
-        envelopes.decoder(_envelope_spec(spec)), read_before_after(DEBEZIUM), lambda _: {}, WORDS
-    )
-    return EnvelopeDecoder(spec, envelope)
+    decoded = envelopes.decoder(_envelope_spec(spec))
+    return EnvelopeDecoder(spec, decoded, DEBEZIUM, read_before_after(DEBEZIUM))
 
 
 def _check(envelopes: Format, row: CodecSpec) -> None:
@@ -66,6 +63,12 @@ def _completed(envelopes: Format) -> Format:
     )
 
 
-FORMAT = RegistryFormat(
-    _NAME, "AVRO", "an Avro schema", decoder, partial(encoder, _NAME), columns, complete=_completed
+KEYS, REGISTRY_KEYS = (
+    replace(format_, decoder=decoder)
+    for format_ in (avro_confluent.FORMAT, avro_confluent.AVRO_REGISTRY)
+)
+"""Keys of Avro beside Debezium's values, under both names of their format."""
+
+FORMAT = replace(
+    KEYS, name=_NAME, encoder=partial(avro_confluent.encoder, _NAME), complete=_completed
 )

@@ -1,29 +1,32 @@
-"""``debezium-json``: Debezium's envelopes in JSON, as Flink's format of this name reads them."""
+"""``debezium-json``: Debezium's envelopes in JSON, as Flink's format of this name reads them, and the keys of JSON beside them.
+
+Kafka Connect has a converter for keys and another one for values. So whether a key has its schema around it, does not follow from
+what values have: the key shows it. As that of values, it says what the key means.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import boolean
-from pyspark_upsert_kafka.formats.cdc.json_envelopes import (
+from pyspark_upsert_kafka.formats import json
+from pyspark_upsert_kafka.formats.cdc.envelope_format import (
     OPTIONS,
-    check,
-    decoder,
-    refuse,
+    EnvelopeFields,
+    Op,
+    Place,
+    json_decoder,
+    json_format,
+    millis,
     row_after,
     row_before,
-    row_fields,
 )
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
-from pyspark_upsert_kafka.formats.codec import Format
-
-if TYPE_CHECKING:
-    from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
 
 _PAYLOAD, _SCHEMA = "payload", "schema"
 _INCLUDE = "schema-include"
@@ -31,66 +34,80 @@ _SEND = (
     "let the connector send the schema ('value.converter.schemas.enable' = 'true') and set "
     f"'value.debezium-json.{_INCLUDE}' = 'true'"
 )
+_SEND_OF_KEYS = (
+    "let the connector send the schema of keys ('key.converter.schemas.enable' = 'true')"
+)
+
+DEBEZIUM = EnvelopeFields(
+    operation="op",
+    # r is a row that the connector's snapshot has read.
+    known={"c": Op.INSERT, "r": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE},
+    passed_over={"t": "a truncate of the table ('op' is 't')"},
+    before="before",
+    deleted="before",
+    after="after",
+    product="Debezium",
+    metadata={
+        # Where no schema is around the envelope, it is looked for in the envelope, as Flink does; so it is NULL.
+        "value.schema": Place((_SCHEMA,)),
+        "value.ingestion-timestamp": Place(("ts_ms",), LongType(), millis),
+        "value.source.timestamp": Place(("source", "ts_ms"), LongType(), millis),
+        "value.source.database": Place(("source", "db")),
+        "value.source.schema": Place(("source", "schema")),
+        "value.source.table": Place(("source", "table")),
+        "value.source.properties": Place(("source",), MapType(StringType(), StringType())),
+    },
+)
+"""Debezium's envelope, whichever way it is encoded."""
 
 
-def changes(spec: ChangeSpec) -> ChangeDecoder:
+def _changes(spec: ChangeSpec) -> ChangeDecoder:
     """Compiles the decoder. Raises SchemaError for a column that JSON cannot carry."""
-    from pyspark_upsert_kafka.formats.cdc.before_after import read_before_after
-    from pyspark_upsert_kafka.formats.cdc.debezium import DEBEZIUM, PLACES, WORDS
-    from pyspark_upsert_kafka.formats.cdc.envelope_decoder import Envelope, EnvelopeDecoder
-    from pyspark_upsert_kafka.formats.cdc.envelope_metadata import Place, fields_of, metadata_reader
-    from pyspark_upsert_kafka.formats.cdc.operations import no_hint
+    from pyspark_upsert_kafka.formats.cdc.envelope_decoder import EnvelopeDecoder
+    from pyspark_upsert_kafka.formats.cdc.row_changes import read_before_after
 
-    has_schema = spec.value.options[_INCLUDE]
-    # Where no schema is around the envelope, it is looked for in the envelope, as Flink does; so it is NULL.
-    places = {**PLACES, "value.schema": Place((_SCHEMA,))}
-    of_payload = PLACES if has_schema else places
-    fields = [
-        StructField("before", row_before(spec)),
-        StructField("after", row_after(spec)),
-        StructField("op", StringType()),
-        *fields_of(of_payload[key] for key in spec.metadata if key in of_payload),
-    ]
-    envelopes = _with_schemas(fields, spec) if has_schema else _without_schemas(fields, spec)
-    read = read_before_after(DEBEZIUM, no_hint if has_schema else no_op)
-    envelope = Envelope(envelopes, read, metadata_reader(places, spec.metadata), WORDS)
-    return EnvelopeDecoder(spec, envelope, skip_bad=spec.value.options["ignore-parse-errors"])
+    rows = [StructField("before", row_before(spec)), StructField("after", row_after(spec))]
+    columns = StructType([*rows, *DEBEZIUM.columns(spec.metadata)])
+    if spec.value.options[_INCLUDE]:
+        decoder, read = _with_schemas(columns, spec), read_before_after(DEBEZIUM)
+    else:
+        decoder, read = _without_schemas(columns, spec), read_before_after(DEBEZIUM, _no_operation)
+    return EnvelopeDecoder(spec, decoder, DEBEZIUM, read)
 
 
-def _with_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
+def _with_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
     """Decodes envelopes beside their schemas, which say what the values of the columns mean."""
     from pyspark_upsert_kafka.formats.debezium_types.connect_json import SchemaDecoder
 
+    payload = [column for column in columns if column.name != _SCHEMA]
     return SchemaDecoder(
-        StructType([*fields]),
-        lambda physical: decoder(physical.fields, spec),
+        StructType(payload),
+        lambda physical: json_decoder(physical.fields, spec),
         lenient=spec.value.options["ignore-parse-errors"],
-        schema_column=_SCHEMA if "value.schema" in spec.metadata else None,
+        schema_column=_SCHEMA if len(payload) < len(columns) else None,
     )
 
 
-def _without_schemas(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
+def _without_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
     """Decodes envelopes alone; of values that only a schema explains, errors say what to set."""
     from pyspark_upsert_kafka.formats.debezium_types.connect_json import AdvisedDecoder
 
-    return AdvisedDecoder(decoder(fields, spec), StructType([*fields]), _SEND)
+    return AdvisedDecoder(json_decoder(columns.fields, spec), columns, _SEND)
 
 
-def no_op(message: bytes) -> str:
+def _no_operation(message: bytes) -> str:
     """What a message without ``op`` is, as the end of an error, where no schema is expected."""
-    if {_SCHEMA, _PAYLOAD} <= _keys(message):
+    from pyspark_upsert_kafka.formats.json.document import parse_object
+
+    if parse_object(message).keys() >= {_SCHEMA, _PAYLOAD}:
         return f"; it has a schema and a payload, which 'value.debezium-json.{_INCLUDE}' = 'true' reads"
     return ""
 
 
-def _keys(message: bytes) -> AbstractSet[str]:
-    from pyspark_upsert_kafka.formats.json.document import parse_object
-
-    return parse_object(message).keys()
-
-
-FORMAT = Format(
+FORMAT = json_format(
     "debezium-json",
+    _changes,
+    ("after", "before"),
     (
         Option(
             _INCLUDE,
@@ -100,9 +117,48 @@ FORMAT = Format(
         ),
         *OPTIONS,
     ),
-    refuse,
-    refuse,
-    check_decoder=check,
-    fields=row_fields("after", "before"),
-    changes=changes,
 )
+
+
+def _key_decoder(spec: CodecSpec) -> Decoder:
+    """Compiles the decoder of keys. Raises as that of ``json`` does."""
+    from pyspark_upsert_kafka.formats.debezium_types.connect_json import (
+        AdvisedDecoder,
+        SchemaDecoder,
+    )
+
+    with_schema = SchemaDecoder(
+        spec.schema,
+        lambda physical: json.decoder(replace(spec, schema=physical)),
+        lenient=spec.options["ignore-parse-errors"],
+    )
+    plain = AdvisedDecoder(json.decoder(spec), spec.schema, _SEND_OF_KEYS)
+    return _KeyDecoder(plain, with_schema)
+
+
+@dataclass(frozen=True)
+class _KeyDecoder:
+    """Decodes keys, some of which may have their schema around them."""
+
+    plain: Decoder
+    with_schema: Decoder
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """All keys. Raises TooManyMessagesError."""
+        import numpy as np
+
+        from pyspark_upsert_kafka.core.bytes_column import some_of
+        from pyspark_upsert_kafka.formats.batches import merge_by_position
+        from pyspark_upsert_kafka.formats.json.connect_envelope import are_envelopes
+
+        around = are_envelopes(messages)
+        if not around.any():
+            return self.plain.decode(messages)
+        if around.all():
+            return self.with_schema.decode(messages)
+        parts = ((around, self.with_schema), (~around, self.plain))
+        places = [(np.flatnonzero(mask), decoder) for mask, decoder in parts]
+        return merge_by_position([(at, d.decode(some_of(messages, at))) for at, d in places])
+
+
+KEYS = replace(json.FORMAT, decoder=_key_decoder)

@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, String
 
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats import csv, json, json_registry
-from pyspark_upsert_kafka.formats.cdc import connect_keys
+from pyspark_upsert_kafka.formats.cdc import debezium_json
 from tests.unit.formats.cdc.decoding import change_decoder
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.csv.codecs import decoder as csv_decoder
@@ -52,9 +52,9 @@ def rows(decoded: Any) -> Any:
 FORMATS: dict[str, tuple[Any, Callable[[bytes], bytes], bytes]] = {
     "json value": (partial(of_side, json.FORMAT, "value"), lambda row: row, b""),
     "json key": (partial(of_side, json.FORMAT, "key"), lambda row: row, b""),
-    "connect key": (partial(of_side, connect_keys.JSON, "key"), lambda row: row, b""),
+    "connect key": (partial(of_side, debezium_json.KEYS, "key"), lambda row: row, b""),
     "connect key with schema": (
-        partial(of_side, connect_keys.JSON, "key"),
+        partial(of_side, debezium_json.KEYS, "key"),
         lambda row: SCHEMA % (b',{"type":"string","field":"name"}', row),
         b"",
     ),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.connector.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.cdc import connect_keys
+from pyspark_upsert_kafka.formats.cdc import debezium_avro
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema
 from tests.laws import law
@@ -214,7 +214,7 @@ def test_keys_of_avro_mean_what_their_schema_says(copies: int) -> None:
     messages = [avro_converter.message(schema, {"id": MICROS}, PREFIX)] * copies
     columns, text = spark_columns("id TIMESTAMP_NTZ"), json.dumps(schema)
 
-    for format_ in (connect_keys.AVRO, connect_keys.AVRO_REGISTRY):
+    for format_ in (debezium_avro.KEYS, debezium_avro.REGISTRY_KEYS):
         found = Codecs(format_).read(columns, messages, text, side="key")
         assert rows_of(found) == [(MOMENT,)] * copies
         with pytest.raises(SchemaError, match="declare it TIMESTAMP_NTZ"):

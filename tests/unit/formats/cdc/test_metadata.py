@@ -11,7 +11,6 @@ import pytest
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
-from pyspark_upsert_kafka.formats.cdc.debezium import PLACES
 from tests.unit.formats.cdc.decoding import change_decoder, checked, text
 
 ROW = {"id": 1, "name": "Ada"}
@@ -85,4 +84,3 @@ def test_debezium_without_schemas_shows_none(include: str) -> None:
     decoder = change_decoder("debezium-json", metadata=["value.schema"], schema_include=include)
     found = decoder.decode([text(message)] * 100)
     assert found.metadata["value.schema"].to_pylist() == [None] * 200
-    assert "value.schema" not in PLACES

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.formats.cdc import connect_keys
+from pyspark_upsert_kafka.formats.cdc import debezium_json
 from pyspark_upsert_kafka.formats.codec import Decoder
 from tests.unit.formats.cdc.decoding import change_decoder
 from tests.unit.formats.codec_specs import codec_spec
@@ -158,8 +158,8 @@ def test_what_is_no_such_number(value: str, why: str) -> None:
 
 def test_in_a_key_and_in_an_envelope() -> None:
     """Keys have a converter of their own; the values of an envelope stand within it."""
-    spec = codec_spec(connect_keys.JSON, TABLE, "key")
-    key = connect_keys.JSON.decoder(spec)
+    spec = codec_spec(debezium_json.KEYS, TABLE, "key")
+    key = debezium_json.KEYS.decoder(spec)
     assert prices(key, *[price("12.34")] * 70) == [Decimal("12.34")] * 70
     row = {"type": "struct", "fields": [ID, DECIMAL | {"field": "price"}]}
     after = '{"op":"c","before":null,"after":{"id":1,"price":12.34}}'
