@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.parsers import Time
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.formats.raw.values import UTF_8, charset
+from pyspark_upsert_kafka.formats.raw import UTF_8, charset
 from pyspark_upsert_kafka.registry.access import addresses
 from tests.table_options import table_options
 

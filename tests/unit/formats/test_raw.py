@@ -162,7 +162,7 @@ def test_characters_that_the_charset_lacks_are_an_error():
 )
 def test_a_text_that_would_be_read_as_another_one_is_an_error(charset, text):
     """Two keys would become one: a yen sign is a backslash in Shift_JIS, and UTF-32 takes a mark away."""
-    from pyspark_upsert_kafka.formats.raw.values import charset as named
+    from pyspark_upsert_kafka.formats.raw import charset as named
 
     with pytest.raises(ValueError, match=r"has no bytes|surrogates"):
         named(charset).bytes_of(text)
