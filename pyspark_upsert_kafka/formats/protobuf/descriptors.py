@@ -73,6 +73,16 @@ INT64 = {Kind.INT64, Kind.SINT64, Kind.SFIXED64}
 UINT64 = {Kind.UINT64, Kind.FIXED64}
 INTEGERS = INT32 | UINT32 | INT64 | UINT64
 
+MEANING: dict[int, str] = {
+    **dict.fromkeys(INT32 | {Kind.ENUM}, "i4"),
+    **dict.fromkeys(UINT32, "u4"),
+    **dict.fromkeys(INT64, "i8"),
+    **dict.fromkeys(UINT64, "u8"),
+    Kind.FLOAT: "f4",
+    Kind.DOUBLE: "f8",
+}
+"""What a number of a kind is to numpy."""
+
 _WIRE = {
     **dict.fromkeys((Kind.DOUBLE, Kind.FIXED64, Kind.SFIXED64), FIXED64),
     **dict.fromkeys((Kind.FLOAT, Kind.FIXED32, Kind.SFIXED32), FIXED32),
@@ -83,6 +93,14 @@ _WIRE = {
 def wire_type(kind: int) -> int:
     """The wire type of one value of a kind."""
     return _WIRE.get(Kind(kind), VARINT)
+
+
+def bounds(kind: int) -> tuple[int, int]:
+    """The smallest and the largest value of an integer kind; an enum is an ``int32``."""
+    if kind in UINT32 | UINT64:
+        return 0, 2**32 - 1 if kind in UINT32 else 2**64 - 1
+    bits = 63 if kind in INT64 else 31
+    return -(2**bits), 2**bits - 1
 
 
 _HOW = "Make it with: protoc --include_imports --descriptor_set_out=FILE your.proto"

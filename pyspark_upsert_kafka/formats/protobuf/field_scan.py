@@ -12,7 +12,9 @@ of one oneof.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,7 +47,7 @@ _FEW = 32
 
 
 @dataclass(frozen=True)
-class Layout:
+class _Layout:
     """The fields of a message.
 
     Args:
@@ -68,7 +70,7 @@ class Layout:
     closed: bool
 
     @classmethod
-    def of(cls, descriptor: Any) -> Layout:
+    def of(cls, descriptor: Any) -> _Layout:
         """The layout of a descriptor's messages."""
         fields = tuple(descriptor.fields)
         places = {field.name: place for place, field in enumerate(fields)}
@@ -107,7 +109,7 @@ def _tags(field: Any) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class _Chunk:
     """Occurrences of a field, those of one message in their order.
 
     Args:
@@ -133,7 +135,48 @@ class Slot:
 
     field: Any
     present: np.ndarray
-    chunks: list[Chunk] = field(default_factory=list)
+    chunks: list[_Chunk] = field(default_factory=list)
+
+    def last(self, absent: np.ndarray) -> _Occurrences:
+        """The last value of each message; where there is none, the one given."""
+        count = len(self.present)
+        values, lengths = absent, np.zeros(count, np.int64)
+        for chunk in self.chunks:
+            if len(chunk.rows) == count:
+                values = chunk.values
+                lengths = lengths if chunk.lengths is None else chunk.lengths
+            else:
+                values, lengths = values.copy(), lengths.copy()
+                values[chunk.rows] = chunk.values
+                lengths[chunk.rows] = 0 if chunk.lengths is None else chunk.lengths
+        return _Occurrences(np.arange(count), values, lengths, _NONE)
+
+    def every(self, buffer: MessageBuffer) -> _Occurrences:
+        """All values, those of one message side by side and in their order."""
+        numbers = wire_type(self.field.type)
+        found = [
+            _as_they_are(chunk)
+            if chunk.lengths is None or numbers == LENGTH
+            else _unpacked(buffer, numbers, chunk.rows, chunk.values, chunk.lengths)
+            for chunk in self.chunks
+        ]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            return _numbers(_NONE, _NONE if numbers == LENGTH else _NONE.astype(np.uint64), _NONE)
+        rows = np.concatenate([each.rows for each in found])
+        order = np.argsort(rows, kind="stable")
+        return _Occurrences(
+            rows[order],
+            np.concatenate([each.values for each in found])[order],
+            np.concatenate([each.lengths for each in found])[order],
+            np.concatenate([each.fallback for each in found]),
+        )
+
+
+def scanner(descriptor: Any) -> Callable[[MessageBuffer, np.ndarray, np.ndarray], Scan]:
+    """Compiles what finds the fields of a descriptor's messages, by where each begins and ends."""
+    return partial(Scan, _Layout.of(descriptor))
 
 
 class Scan:
@@ -147,7 +190,7 @@ class Scan:
     """
 
     def __init__(
-        self, layout: Layout, buffer: MessageBuffer, starts: np.ndarray, ends: np.ndarray
+        self, layout: _Layout, buffer: MessageBuffer, starts: np.ndarray, ends: np.ndarray
     ) -> None:
         self.fallback = np.zeros(len(starts), np.bool_)
         self.slots = [Slot(each, np.zeros(len(starts), np.bool_)) for each in layout.fields]
@@ -208,7 +251,7 @@ class Scan:
             lengths = None if lengths is None else lengths[good]
         place = self._layout.by_tag.get(tag)
         if place is not None:
-            self._keep(place, Chunk(rows, values, lengths))
+            self._keep(place, _Chunk(rows, values, lengths))
         return rows, behind
 
     def _value(self, wire: int, at: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
@@ -225,7 +268,7 @@ class Scan:
         start = at + np.where(good, bytes_taken, 0)
         return start, lengths, start + lengths
 
-    def _keep(self, place: int, chunk: Chunk) -> None:
+    def _keep(self, place: int, chunk: _Chunk) -> None:
         slot = self.slots[place]
         if slot.chunks and place in self._layout.once:
             self.fallback[chunk.rows[slot.present[chunk.rows]]] = True
@@ -247,7 +290,7 @@ class Scan:
         self._tags[rows] = _DONE
 
 
-def _values_in(data: bytes, tag: int, layout: Layout) -> dict[int, list[int]] | None:
+def _values_in(data: bytes, tag: int, layout: _Layout) -> dict[int, list[int]] | None:
     """By the tags of fields, where their values begin; None = it is a message for the row path.
 
     Values of unknown fields are found too, by their wire types, for their lengths to be checked.
@@ -316,7 +359,7 @@ def _behind(data: bytes, at: int, wire: int) -> int:
 
 
 @dataclass(frozen=True)
-class Occurrences:
+class _Occurrences:
     """Values of a field.
 
     Args:
@@ -332,53 +375,14 @@ class Occurrences:
     fallback: np.ndarray
 
 
-def last(slot: Slot, absent: np.ndarray) -> Occurrences:
-    """The last value of each message; where there is none, the one given."""
-    count = len(slot.present)
-    rows, fallback = np.arange(count), _NONE
-    values, lengths = absent, np.zeros(count, np.int64)
-    for chunk in slot.chunks:
-        if len(chunk.rows) == count:
-            values = chunk.values
-            lengths = lengths if chunk.lengths is None else chunk.lengths
-        else:
-            values, lengths = values.copy(), lengths.copy()
-            values[chunk.rows] = chunk.values
-            lengths[chunk.rows] = 0 if chunk.lengths is None else chunk.lengths
-    return Occurrences(rows, values, lengths, fallback)
-
-
-def every(buffer: MessageBuffer, slot: Slot) -> Occurrences:
-    """All values, those of one message side by side and in their order."""
-    numbers = wire_type(slot.field.type)
-    found = [
-        _as_they_are(chunk)
-        if chunk.lengths is None or numbers == LENGTH
-        else _unpacked(buffer, numbers, chunk.rows, chunk.values, chunk.lengths)
-        for chunk in slot.chunks
-    ]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        return _numbers(_NONE, _NONE if numbers == LENGTH else _NONE.astype(np.uint64), _NONE)
-    rows = np.concatenate([each.rows for each in found])
-    order = np.argsort(rows, kind="stable")
-    return Occurrences(
-        rows[order],
-        np.concatenate([each.values for each in found])[order],
-        np.concatenate([each.lengths for each in found])[order],
-        np.concatenate([each.fallback for each in found]),
-    )
-
-
-def _as_they_are(chunk: Chunk) -> Occurrences:
+def _as_they_are(chunk: _Chunk) -> _Occurrences:
     lengths = np.zeros(len(chunk.rows), np.int64) if chunk.lengths is None else chunk.lengths
-    return Occurrences(chunk.rows, chunk.values, lengths, _NONE)
+    return _Occurrences(chunk.rows, chunk.values, lengths, _NONE)
 
 
 def _unpacked(
     buffer: MessageBuffer, numbers: int, rows: np.ndarray, starts: np.ndarray, lengths: np.ndarray
-) -> Occurrences:
+) -> _Occurrences:
     """The numbers that stand side by side in some slices."""
     if numbers == VARINT:
         return _varints(buffer, rows, starts, lengths)
@@ -391,7 +395,7 @@ def _unpacked(
 
 def _varints(
     buffer: MessageBuffer, rows: np.ndarray, starts: np.ndarray, lengths: np.ndarray
-) -> Occurrences:
+) -> _Occurrences:
     # A slice that ends within a number would run into the next one.
     whole = (lengths == 0) | (buffer.data[starts + lengths - 1] < 0x80)
     fallback = rows[~whole]
@@ -412,5 +416,5 @@ def _places(starts: np.ndarray, counts: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(first + np.arange(len(first)) * size)
 
 
-def _numbers(rows: np.ndarray, values: np.ndarray, fallback: np.ndarray) -> Occurrences:
-    return Occurrences(rows, values, np.zeros(len(rows), np.int64), fallback)
+def _numbers(rows: np.ndarray, values: np.ndarray, fallback: np.ndarray) -> _Occurrences:
+    return _Occurrences(rows, values, np.zeros(len(rows), np.int64), fallback)

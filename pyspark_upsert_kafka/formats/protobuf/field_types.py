@@ -30,6 +30,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -57,6 +60,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     UINT32,
     UINT64,
     Kind,
+    enum_names,
     is_map,
     is_repeated,
 )
@@ -92,6 +96,16 @@ class Column:
     def name(self) -> str:
         """The field's name: the column's, but for a field that was added."""
         return str(self.field.name)
+
+    @property
+    def default(self) -> Any:
+        """The default of a field with presence, as a value of the column; None = nothing, zero or empty."""
+        value = self.field.default_value
+        if self.field.containing_type.GetOptions().map_entry:
+            value = type(value)()  # of an enum too: to the runtime it is 0, and not the first value
+        if self.field.type == Kind.ENUM and isinstance(self.type, StringType):
+            return enum_names(self.field.enum_type)[value]
+        return value or None
 
 
 def columns_of(
@@ -297,3 +311,75 @@ def _inferred_one(field: Any, within: tuple[Any, ...]) -> DataType:
 
 def _refused(name: str, why: str) -> SchemaError:
     return SchemaError(f"Protobuf's '{name}' {why}. Give the columns by .schema(...).")
+
+
+_MICROS = 1_000_000
+_NANOS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class SecondsAndNanos:
+    """What seconds and nanoseconds stand for, in the ranges of timestamp.proto and duration.proto.
+
+    Spark has microseconds; finer is cut off, as its ``from_protobuf`` does.
+
+    Args:
+        first: The smallest number of seconds.
+        last: The largest.
+        signed: Whether nanoseconds have the sign of the seconds; else they count upwards.
+        expected: The range in words.
+    """
+
+    first: int
+    last: int
+    signed: bool
+    expected: str
+
+    def micros(self, seconds: np.ndarray, nanos: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Microseconds, and where seconds and nanoseconds are in range; elsewhere they are 0."""
+        lowest = -_NANOS + 1 if self.signed else 0
+        good = (seconds >= self.first) & (seconds <= self.last) & (nanos >= lowest)
+        good &= nanos < _NANOS
+        if self.signed:
+            good &= (np.sign(seconds) * np.sign(nanos)) >= 0
+        whole = np.where(good, seconds, 0) * _MICROS
+        return whole + np.where(good, np.sign(nanos) * (np.abs(nanos) // 1000), 0), good
+
+    def micros_of(self, seconds: int, nanos: int) -> int | None:
+        """Microseconds of one moment; None where seconds or nanoseconds are out of range."""
+        lowest = -_NANOS + 1 if self.signed else 0
+        if not (self.first <= seconds <= self.last and lowest <= nanos < _NANOS):
+            return None
+        if self.signed and seconds * nanos < 0:
+            return None
+        micros = abs(nanos) // 1000
+        return seconds * _MICROS + (micros if nanos >= 0 else -micros)
+
+    def split(self, micros: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Seconds, nanoseconds, and where they are in range."""
+        if self.signed:
+            seconds = np.sign(micros) * (np.abs(micros) // _MICROS)
+        else:
+            seconds = micros // _MICROS
+        nanos = (micros - seconds * _MICROS) * 1000
+        return seconds, nanos, (seconds >= self.first) & (seconds <= self.last)
+
+
+TIMESTAMPS = SecondsAndNanos(
+    -62_135_596_800, 253_402_300_799, signed=False, expected="a year from 0001 to 9999"
+)
+DURATIONS = SecondsAndNanos(
+    -315_576_000_000, 315_576_000_000, signed=True, expected="at most 10,000 years"
+)
+
+
+def moments_of(column: Column) -> SecondsAndNanos:
+    """What the messages of a column stand for that is TIMESTAMP or INTERVAL DAY TO SECOND."""
+    return TIMESTAMPS if column.field.message_type.full_name == TIMESTAMP else DURATIONS
+
+
+def key_order(rows: np.ndarray, keys: pa.Array) -> pa.Array:
+    """The order of a map's entries: by row, and in a row by key."""
+    sortable = keys.cast(pa.uint8()) if pa.types.is_boolean(keys.type) else keys
+    table = pa.table({"row": rows, "key": sortable})
+    return pc.sort_indices(table, [("row", "ascending"), ("key", "ascending")])

@@ -27,7 +27,6 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
 )
 from pyspark_upsert_kafka.formats.protobuf.field_scan import MORE, read_length, read_varint
 from pyspark_upsert_kafka.formats.protobuf.field_types import Column
-from pyspark_upsert_kafka.formats.protobuf.leaf_values import default_of
 
 # What the runtime keeps of a message, and of each of its fields: a text has the most.
 _MESSAGE, _FIELD = 16, 16
@@ -116,7 +115,7 @@ def _constant(column: Column) -> int:
         return _constants(column.parts)
     if column.field.type == Kind.ENUM:
         return max(map(len, enum_names(column.field.enum_type).values()))
-    default = default_of(column) if column.field.has_presence and column.fills else None
+    default = column.default if column.field.has_presence and column.fills else None
     return len(default) if isinstance(default, str | bytes) else 0
 
 

@@ -14,27 +14,42 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.formats.binary.byte_parts import ByteParts, grouped, joined, varints
-from pyspark_upsert_kafka.formats.binary.numbers import varint
+from pyspark_upsert_kafka.formats.binary.byte_parts import (
+    ByteParts,
+    Cells,
+    constant,
+    fixed,
+    grouped,
+    joined,
+    only,
+    varints,
+)
+from pyspark_upsert_kafka.formats.binary.numbers import varint, zigzag
 from pyspark_upsert_kafka.formats.exact_types import as_lists
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    INTEGERS,
     LENGTH,
+    MEANING,
+    VARINT,
+    ZIGZAG,
+    Kind,
+    bounds,
     is_packed,
     required_names,
     wire_type,
 )
-from pyspark_upsert_kafka.formats.protobuf.field_types import Column
-from pyspark_upsert_kafka.formats.protobuf.leaf_values import (
-    EncodeValues,
-    bytes_of,
-    filler,
-    key_order,
-    number_encoder,
-    with_tag,
-)
+from pyspark_upsert_kafka.formats.protobuf.field_types import Column, key_order, moments_of
+
+_EncodeValues = Callable[[bytes, pa.Array, np.ndarray], ByteParts]
+"""Values with the tag before each, but nothing where not present."""
+
+_NumbersOf = Callable[[pa.Array], np.ndarray]
+"""A column to numbers that fit its field; NULL becomes any of them. Raises EncodeError."""
+
+_SECONDS_TAG, _NANOS_TAG = b"\x08", b"\x10"
 
 _Fill = Callable[[pa.Array], pa.Array]
 """A column to one where something stands for each NULL."""
@@ -106,10 +121,10 @@ def _is_null(array: pa.Array) -> np.ndarray:
 def _field(column: Column, null_string: str) -> _Writer:
     if isinstance(column.type, ArrayType):
         element = column.parts[0]
-        return _array(column, _value_encoder(element, null_string), filler(element, null_string))
+        return _array(column, _value_encoder(element, null_string), _filler(element, null_string))
     if isinstance(column.type, MapType):
         encoders = [_value_encoder(part, null_string) for part in column.parts]
-        return _entries(column, encoders, filler(column.parts[1], null_string))
+        return _entries(column, encoders, _filler(column.parts[1], null_string))
     encode = _value_encoder(column, null_string, drops_default=not column.field.has_presence)
     tag = _tag_of(column.field, wire_type(column.field.type))
     return lambda array: encode(tag, array, ~_is_null(array))
@@ -117,9 +132,9 @@ def _field(column: Column, null_string: str) -> _Writer:
 
 def _value_encoder(
     column: Column, null_string: str, *, drops_default: bool = False
-) -> EncodeValues:
+) -> _EncodeValues:
     if wire_type(column.field.type) != LENGTH:
-        return number_encoder(column, drops_default=drops_default)
+        return _number_encoder(column, drops_default=drops_default)
     body = _body(column, null_string)
 
     def encode(tag: bytes, array: pa.Array, present: np.ndarray) -> ByteParts:
@@ -135,10 +150,10 @@ def _body(column: Column, null_string: str) -> _Body:
     if isinstance(column.type, StructType):
         descriptor, path = column.field.message_type, f"{column.path}."
         return _message(descriptor, column.parts, null_string, path)
-    return lambda array, _: bytes_of(column, array)
+    return lambda array, _: _bytes_of(column, array)
 
 
-def _array(column: Column, encode: EncodeValues, fill: _Fill) -> _Writer:
+def _array(column: Column, encode: _EncodeValues, fill: _Fill) -> _Writer:
     """Compiles the writer of a repeated field, given how to encode and to fill its elements."""
     tag = _tag_of(column.field, wire_type(column.field.type))
     tag_of_all = _tag_of(column.field, LENGTH) if is_packed(column.field) else None
@@ -155,7 +170,7 @@ def _array(column: Column, encode: EncodeValues, fill: _Fill) -> _Writer:
     return write
 
 
-def _entries(column: Column, encoders: Sequence[EncodeValues], fill: _Fill) -> _Writer:
+def _entries(column: Column, encoders: Sequence[_EncodeValues], fill: _Fill) -> _Writer:
     """Compiles the writer of a map, given how to encode keys and values, and to fill values."""
     tags = [_tag_of(part.field, wire_type(part.field.type)) for part in column.parts]
     tag = _tag_of(column.field, LENGTH)
@@ -190,10 +205,143 @@ def _tag_of(field: Any, wire: int) -> bytes:
 
 def _with_length(tag: bytes, bodies: pa.LargeBinaryArray, present: np.ndarray) -> ByteParts:
     """Bytes with tag and length before them, and nothing where not present."""
-    return [*with_tag(tag, varints(_lengths_of(bodies)), present), bodies]
+    return [*_with_tag(tag, varints(_lengths_of(bodies)), present), bodies]
 
 
 def _lengths_of(bodies: pa.LargeBinaryArray) -> np.ndarray:
     """How many bytes each one has."""
     lengths: np.ndarray = pc.binary_length(bodies).fill_null(0).to_numpy()
     return lengths
+
+
+def _number_encoder(column: Column, *, drops_default: bool) -> _EncodeValues:
+    """Compiles the conversion from numbers, or an enum's names, to bytes, each behind a tag.
+
+    Args:
+        column: The column.
+        drops_default: Whether a zero is not written.
+    """
+    kind = column.field.type
+    numbers_of = _enum_numbers(column) if kind == Kind.ENUM else _numbers(column)
+    cells = varints if wire_type(kind) == VARINT else fixed
+
+    def encode(tag: bytes, array: pa.Array, present: np.ndarray) -> ByteParts:
+        numbers = _on_the_wire(kind, numbers_of(array))
+        if drops_default:
+            # Bits are compared, for -0.0 is no default.
+            present = present & (numbers.view(f"u{numbers.dtype.itemsize}") != 0)
+        return _with_tag(tag, cells(numbers), present)
+
+    return encode
+
+
+def _with_tag(tag: bytes, values: Cells, present: np.ndarray) -> ByteParts:
+    """Values with a tag before them, and nothing where not present."""
+    return [only(cells, present) for cells in (constant(tag, len(present)), values)]
+
+
+def _on_the_wire(kind: int, values: np.ndarray) -> np.ndarray:
+    if wire_type(kind) != VARINT:
+        return values.astype(MEANING[kind], copy=False)
+    return zigzag(values) if kind in ZIGZAG else values
+
+
+def _numbers(column: Column) -> _NumbersOf:
+    if isinstance(column.type, DecimalType):
+        return lambda array: _unsigned(column, array)
+    if column.field.type in INTEGERS:
+        return lambda array: _inbounds(column, _to_numpy(array))
+    return _to_numpy
+
+
+def _to_numpy(array: pa.Array) -> np.ndarray:
+    """The numbers of a column; NULL is 0."""
+    zero = pa.scalar(0).cast(array.type)
+    values: np.ndarray = array.fill_null(zero).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _inbounds(column: Column, values: np.ndarray) -> np.ndarray:
+    """The numbers, once it is sure that the field has room for them. Raises EncodeError."""
+    smallest, largest = bounds(column.field.type)
+    for value in (int(values.min(initial=0)), int(values.max(initial=0))):
+        if not smallest <= value <= largest:
+            raise EncodeError(column.path, _too_large(column, value))
+    return values
+
+
+def _unsigned(column: Column, array: pa.Array) -> np.ndarray:
+    try:
+        return _to_numpy(array.cast(pa.uint64()))
+    except pa.ArrowInvalid:
+        _, largest = bounds(column.field.type)
+        out = (value for value in array.drop_null().to_pylist() if not 0 <= value <= largest)
+        raise EncodeError(column.path, _too_large(column, next(out))) from None
+
+
+def _too_large(column: Column, value: Any) -> str:
+    return f"{value} does not fit into {Kind(column.field.type).name.lower()}"
+
+
+def _enum_numbers(column: Column) -> _NumbersOf:
+    enum = column.field.enum_type
+    by_name = {value.name: value.number for value in enum.values}
+    known, fill = set(by_name.values()), _filler(column, "")
+
+    def number(value: Any) -> int:
+        found = by_name.get(value, _digits(value)) if type(value) is str else value
+        if found is None or (found not in known and enum.is_closed):
+            shown = ", ".join(by_name)
+            raise EncodeError(
+                column.path, f"{value!r} is no value of enum '{enum.full_name}': {shown}"
+            )
+        return int(found)
+
+    def numbers(array: pa.Array) -> np.ndarray:
+        encoded = fill(array).dictionary_encode()
+        values = [number(value) for value in encoded.dictionary.to_pylist()]
+        places = encoded.indices.to_numpy(zero_copy_only=False)
+        return _inbounds(column, np.array(values, np.int64)[places])
+
+    return numbers
+
+
+def _digits(text: str) -> int | None:
+    return int(text) if text.isascii() and text.removeprefix("-").isdecimal() else None
+
+
+def _bytes_of(column: Column, array: pa.Array) -> pa.LargeBinaryArray:
+    """Texts, binaries, timestamps or durations as bytes, without tag and length. Raises EncodeError."""
+    if column.field.type == Kind.MESSAGE:
+        return joined(_message_parts(column, array), len(array))
+    return array.cast(pa.large_binary())
+
+
+def _filler(column: Column, null_string: str) -> Callable[[pa.Array], pa.Array]:
+    """Compiles the conversion from NULL in an array or a map to what is written for it.
+
+    Flink's ``PbCodegenUtils.pbDefaultValueCode``: the default of the type, the first value of an enum,
+    and for strings what an option says.
+    """
+    if column.field.type == Kind.STRING:
+        return lambda array: array.fill_null(null_string)
+    if column.field.type != Kind.ENUM:
+        return lambda array: array
+    first = column.field.enum_type.values[0]
+    if isinstance(column.type, StringType):
+        return lambda array: array.fill_null(first.name)
+    # A TINYINT may have no room for it.
+    return lambda array: array.cast(pa.int64()).fill_null(first.number)
+
+
+def _message_parts(column: Column, array: pa.Array) -> ByteParts:
+    """Timestamps or durations as the fields of their message. Raises EncodeError."""
+    within = moments_of(column)
+    seconds, nanos, good = within.split(_to_numpy(array.cast(pa.int64())))
+    if not good.all():
+        raise EncodeError(column.path, f"{array[int(np.argmin(good))]}: expected {within.expected}")
+    return [
+        part
+        for tag, numbers in ((_SECONDS_TAG, seconds), (_NANOS_TAG, nanos))
+        for part in _with_tag(tag, varints(numbers), numbers != 0)
+    ]

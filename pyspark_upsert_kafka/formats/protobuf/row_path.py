@@ -7,22 +7,25 @@ of it. What an absent field is follows Flink's ``PbCodegenRowDeserializer``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import partial
 from itertools import islice
 from typing import Any
 
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
+from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    Kind,
+    enum_names,
     is_map,
     is_repeated,
     is_required,
     message_class,
     parse,
 )
-from pyspark_upsert_kafka.formats.protobuf.field_types import Column
-from pyspark_upsert_kafka.formats.protobuf.leaf_values import value_reader
+from pyspark_upsert_kafka.formats.protobuf.field_types import Column, moments_of
 
 _UNNAMED = "required fields are missing"
 # The number of missing fields that are looked for; a message may lack millions.
@@ -93,7 +96,63 @@ def _value(column: Column) -> Reader:
         readers = [_field(part) for part in column.parts]
         # A tuple takes a third of what a dict does: a message of 10 MB may hold millions.
         return lambda message: tuple([read(message) for read in readers])
-    return value_reader(column)
+    kind = column.field.type
+    if kind == Kind.MESSAGE:
+        return _moment(column)
+    if kind == Kind.STRING:
+        return _text(column)
+    if kind == Kind.BYTES:
+        return bytes
+    return _number(column)
+
+
+def _number(column: Column) -> Reader:
+    if column.field.type == Kind.ENUM and isinstance(column.type, StringType):
+        names = enum_names(column.field.enum_type)
+        return lambda number: names.get(number) or str(number)  # one that has no name is its digits
+    if isinstance(column.type, DecimalType):
+        return Decimal
+    return _integer(column) if type(column.type) in BITS else lambda value: value
+
+
+def _text(column: Column) -> Callable[[Any], str]:
+    def read(value: Any) -> str:
+        # A proto2 string that is not UTF-8 is given as bytes.
+        if type(value) is str:
+            return value
+        raise UnreadableError(f"field '{column.path}' is a string, but not UTF-8")
+
+    return read
+
+
+def _integer(column: Column) -> Callable[[int], int]:
+    bound = 1 << (BITS[type(column.type)] - 1)
+
+    def read(value: int) -> int:
+        if -bound <= value < bound:
+            return value
+        raise UnreadableError(
+            f"field '{column.path}': {value} does not fit into {column.type.simpleString().upper()}"
+        )
+
+    return read
+
+
+def _moment(column: Column) -> Callable[[Any], int]:
+    """Compiles the conversion from a message of the runtime to microseconds."""
+    within = moments_of(column)
+
+    def read(message: Any) -> int:
+        seconds, nanos = message.seconds, message.nanos
+        micros = within.micros_of(seconds, nanos)
+        if micros is not None:
+            return micros
+        raise UnreadableError(
+            f"field '{column.path}': {seconds} seconds and {nanos} nanoseconds are not valid; "
+            f"expected {within.expected}"
+        )
+
+    return read
 
 
 def _what_is_missing(message: Any) -> str:

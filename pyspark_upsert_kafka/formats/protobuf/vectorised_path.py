@@ -14,40 +14,57 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+)
 
 from pyspark_upsert_kafka.formats.binary.message_buffer import MOST, MessageBuffer
-from pyspark_upsert_kafka.formats.binary.numbers import offsets_of
+from pyspark_upsert_kafka.formats.binary.numbers import offsets_of, unzigzag
 from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
+    INTEGERS,
     LENGTH,
+    MEANING,
+    ZIGZAG,
     Kind,
+    bounds,
+    enum_names,
     is_repeated,
     is_required,
     required_names,
     wire_type,
 )
-from pyspark_upsert_kafka.formats.protobuf.field_scan import Layout, Scan, Slot, every, last
-from pyspark_upsert_kafka.formats.protobuf.field_types import Column
-from pyspark_upsert_kafka.formats.protobuf.leaf_values import (
-    Built,
-    Read,
-    Value,
-    column_reader,
-    default_of,
-    fields_of_moments,
+from pyspark_upsert_kafka.formats.protobuf.field_scan import Scan, Slot, scanner
+from pyspark_upsert_kafka.formats.protobuf.field_types import (
+    Column,
+    columns_of,
     key_order,
-    moments_reader,
-    names_finder,
+    moments_of,
 )
 
-_Build = Callable[[MessageBuffer, Slot, np.ndarray], Built]
+_Built = tuple[pa.Array, np.ndarray]
+"""A column, and which of its values are bad."""
+
+_Value = Callable[[MessageBuffer, np.ndarray, np.ndarray], _Built]
+"""Numbers, or where slices start and their lengths, to a column of as many values."""
+
+_Read = Callable[[MessageBuffer, np.ndarray, np.ndarray], "tuple[list[pa.Array], np.ndarray]"]
+"""Messages, by where each starts and ends, to their columns, and which of them fall back to the row path."""
+
+_Build = Callable[[MessageBuffer, Slot, np.ndarray], _Built]
 """From what was found of a field to its column; bad are the messages that fall back to the row path because of it."""
 
 _Check = Callable[[MessageBuffer, Slot], np.ndarray]
 """From what was found of a field to the messages that fall back to the row path because of it."""
 
 _NONE = np.empty(0, np.int64)
+_SECONDS_AND_NANOS = StructType().add("seconds", LongType()).add("nanos", IntegerType())
 # The runtime reads messages no deeper than 100.
 _DEEPEST = 90
 
@@ -79,7 +96,7 @@ def compile_vectorised_path(
 
 @dataclass(frozen=True)
 class _MessageReader:
-    layout: Layout
+    scan: Callable[[MessageBuffer, np.ndarray, np.ndarray], Scan]
     required: frozenset[str]
     builders: Mapping[str, _Build]
     checks: Mapping[str, _Check]
@@ -87,7 +104,7 @@ class _MessageReader:
     def read(
         self, buffer: MessageBuffer, starts: np.ndarray, ends: np.ndarray
     ) -> tuple[list[pa.Array], np.ndarray]:
-        scan = Scan(self.layout, buffer, starts, ends)
+        scan = self.scan(buffer, starts, ends)
         fallback, arrays = scan.fallback, {}
         for slot in scan.slots:
             name = slot.field.name
@@ -103,7 +120,7 @@ class _MessageReader:
 
 def _message(
     descriptor: Any, columns: Sequence[Column], kinds: Sequence[pa.DataType], above: tuple[Any, ...]
-) -> Read:
+) -> _Read:
     within = (*above, descriptor)
     builders = {
         column.name: _field(column, kind, within)
@@ -114,7 +131,7 @@ def _message(
         for field in descriptor.fields
         if field.name not in builders
     }
-    reader = _MessageReader(Layout.of(descriptor), required_names(descriptor), builders, checks)
+    reader = _MessageReader(scanner(descriptor), required_names(descriptor), builders, checks)
     return reader.read
 
 
@@ -129,32 +146,114 @@ def _field(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> _Build:
     return _one(column, kind, _value(column, kind, above))
 
 
-def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> Value:
+def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> _Value:
     """Compiles the conversion from slices, or from numbers, to values that are there."""
     if column.field.type != Kind.MESSAGE:
-        return column_reader(column)
-    message = column.field.message_type
+        return _leaf(column)
     if not isinstance(column.type, StructType):
-        fields, kinds = fields_of_moments(column), (pa.int64(), pa.int32())
-        return moments_reader(column, kind, _message(message, fields, kinds, above))
-    read = _message(message, column.parts, [each.type for each in kind], above)
+        return _moments(column, kind, above)
+    parts = [each.type for each in kind]
+    read = _message(column.field.message_type, column.parts, parts, above)
 
-    def structs(buffer: MessageBuffer, starts: np.ndarray, lengths: np.ndarray) -> Built:
+    def structs(buffer: MessageBuffer, starts: np.ndarray, lengths: np.ndarray) -> _Built:
         children, fallback = read(buffer, starts, starts + lengths)
         return _struct(kind, children, np.ones(len(fallback), np.bool_)), fallback
 
     return structs
 
 
-def _one(column: Column, kind: pa.DataType, value: Value) -> _Build:
+def _leaf(column: Column) -> _Value:
+    """Compiles the conversion from what stands on the wire to a column, but for timestamps: see `_moments`."""
+    kind = column.field.type
+    if kind == Kind.STRING:
+        return lambda buffer, starts, lengths: buffer.texts(starts, starts + lengths)
+    if kind == Kind.BYTES:
+        return lambda buffer, starts, lengths: _all_good(buffer.slices(starts, starts + lengths))
+    if kind == Kind.ENUM:
+        enums = _enums(column)
+        return lambda _, raw, __: enums(raw)
+    if isinstance(column.type, DecimalType):
+        return lambda _, raw, __: _all_good(pa.array(raw).cast(pa.decimal128(20, 0)))
+    if kind in INTEGERS:
+        return lambda _, raw, __: _integers(column, _meaning(kind, raw))
+    return lambda _, raw, __: _all_good(pa.array(_meaning(kind, raw)))
+
+
+def _all_good(array: pa.Array) -> _Built:
+    return array, np.zeros(len(array), np.bool_)
+
+
+def _meaning(kind: int, raw: np.ndarray) -> np.ndarray:
+    """What the numbers on the wire stand for; more bits than the kind has are cut off."""
+    if kind == Kind.BOOL:
+        return np.asarray(raw != 0)
+    meaning = MEANING[Kind(kind)]
+    bits = raw.astype(f"u{meaning[1]}", copy=False)
+    return unzigzag(bits) if kind in ZIGZAG else bits.view(meaning)
+
+
+def _integers(column: Column, values: np.ndarray) -> _Built:
+    """Whole numbers as a column; bad are those for which it has no room."""
+    bits = BITS[type(column.type)]
+    smallest, largest = bounds(column.field.type)
+    bad = np.zeros(len(values), np.bool_)
+    if largest >= 1 << (bits - 1):
+        bad |= values >= values.dtype.type(1 << (bits - 1))
+    if smallest < -(1 << (bits - 1)):
+        bad |= values < -(1 << (bits - 1))
+    return pa.array(values.astype(f"i{bits // 8}")), bad
+
+
+def _enums(column: Column) -> Callable[[np.ndarray], _Built]:
+    find, as_text = _names_finder(column.field.enum_type), isinstance(column.type, StringType)
+
+    def build(raw: np.ndarray) -> _Built:
+        names, unknown = find(raw)
+        if as_text:
+            return names, unknown
+        array, bad = _integers(column, _meaning(Kind.ENUM, raw))
+        return array, bad | unknown
+
+    return build
+
+
+def _names_finder(enum: Any) -> Callable[[np.ndarray], _Built]:
+    """Compiles the conversion from the numbers of an enum on the wire to names, and which of them have none."""
+    by_number = dict(sorted(enum_names(enum).items()))
+    known = np.array(list(by_number), np.int32)
+    names = pa.array(by_number.values(), pa.string())
+
+    def find(raw: np.ndarray) -> _Built:
+        numbers = _meaning(Kind.ENUM, raw)
+        places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        return names.take(pa.array(places)), known[places] != numbers
+
+    return find
+
+
+def _moments(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> _Value:
+    """Compiles the conversion from messages of seconds and nanoseconds, which are read as BIGINT and INT, to a column."""
+    message, within = column.field.message_type, moments_of(column)
+    fields = columns_of(message, _SECONDS_AND_NANOS, f"{column.path}.", defaults=True)
+    read = _message(message, fields, (pa.int64(), pa.int32()), above)
+
+    def value(buffer: MessageBuffer, starts: np.ndarray, lengths: np.ndarray) -> _Built:
+        (seconds, nanos), fallback = read(buffer, starts, starts + lengths)
+        micros, good = within.micros(seconds.to_numpy(), nanos.to_numpy().astype(np.int64))
+        return pa.array(micros).view(kind), fallback | ~good
+
+    return value
+
+
+def _one(column: Column, kind: pa.DataType, value: _Value) -> _Build:
     """Compiles what makes a column of single values."""
     has_slices = wire_type(column.field.type) == LENGTH
-    default = default_of(column) if column.field.has_presence and column.fills else None
+    default = column.default if column.field.has_presence and column.fills else None
 
-    def build(buffer: MessageBuffer, slot: Slot, starts: np.ndarray) -> Built:
+    def build(buffer: MessageBuffer, slot: Slot, starts: np.ndarray) -> _Built:
         present = slot.present
         absent = starts if has_slices else np.zeros(len(present), np.uint64)
-        found = last(slot, absent)
+        found = slot.last(absent)
         values, bad = value(buffer, found.values, found.lengths)
         if not column.fills:
             bad &= present
@@ -170,11 +269,11 @@ def _one(column: Column, kind: pa.DataType, value: Value) -> _Build:
     return build
 
 
-def _array(column: Column, kind: pa.DataType, element: Value) -> _Build:
+def _array(column: Column, kind: pa.DataType, element: _Value) -> _Build:
     """Compiles what makes a column of arrays."""
 
-    def build(buffer: MessageBuffer, slot: Slot, _: np.ndarray) -> Built:
-        found = every(buffer, slot)
+    def build(buffer: MessageBuffer, slot: Slot, _: np.ndarray) -> _Built:
+        found = slot.every(buffer)
         values, bad = element(buffer, found.values, found.lengths)
         fallback = np.zeros(len(slot.present), np.bool_)
         fallback[found.rows[bad]] = True
@@ -184,11 +283,11 @@ def _array(column: Column, kind: pa.DataType, element: Value) -> _Build:
     return build
 
 
-def _entries(column: Column, kind: pa.DataType, read: Read) -> _Build:
+def _entries(column: Column, kind: pa.DataType, read: _Read) -> _Build:
     """Compiles what makes a column of maps, given the one to read their entries."""
 
-    def build(buffer: MessageBuffer, slot: Slot, _: np.ndarray) -> Built:
-        found = every(buffer, slot)
+    def build(buffer: MessageBuffer, slot: Slot, _: np.ndarray) -> _Built:
+        found = slot.every(buffer)
         (keys, values), bad = read(buffer, found.values, found.values + found.lengths)
         order = key_order(found.rows, keys)
         keys, rows = keys.take(order), found.rows[order]
@@ -247,14 +346,14 @@ def _check(field: Any, above: tuple[Any, ...]) -> _Check:
     if field.type == Kind.ENUM and field.enum_type.is_closed and is_required(field):
         return _known_numbers(field.enum_type)
     if field.type != Kind.MESSAGE:
-        return lambda buffer, slot: every(buffer, slot).fallback if is_repeated(field) else _NONE
+        return lambda buffer, slot: slot.every(buffer).fallback if is_repeated(field) else _NONE
     part = field.message_type
     if part in above or len(above) > _DEEPEST:
         return lambda _, slot: np.flatnonzero(slot.present)
     compiled = cache(lambda: _message(part, (), (), above))
 
     def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
-        found = every(buffer, slot)
+        found = slot.every(buffer)
         _, fallback = compiled()(buffer, found.values, found.values + found.lengths)
         return found.rows[fallback]
 
@@ -263,10 +362,10 @@ def _check(field: Any, above: tuple[Any, ...]) -> _Check:
 
 def _known_numbers(enum: Any) -> _Check:
     """A number that the enum does not have is an unknown field to the runtime, and so the field is missing."""
-    find = names_finder(enum)
+    find = _names_finder(enum)
 
     def check(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
-        found = every(buffer, slot)
+        found = slot.every(buffer)
         _, unknown = find(found.values)
         rows: np.ndarray = found.rows[unknown]
         return rows
@@ -275,6 +374,6 @@ def _known_numbers(enum: Any) -> _Check:
 
 
 def _strings(buffer: MessageBuffer, slot: Slot) -> np.ndarray:
-    found = every(buffer, slot)
+    found = slot.every(buffer)
     _, bad = buffer.texts(found.values, found.values + found.lengths)
     return found.rows[bad]

@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringT
 
 from pyspark_upsert_kafka.formats import protobuf
 from pyspark_upsert_kafka.formats.protobuf import field_scan
-from pyspark_upsert_kafka.formats.protobuf.leaf_values import DURATIONS, TIMESTAMPS
+from pyspark_upsert_kafka.formats.protobuf.field_types import DURATIONS, TIMESTAMPS
 from tests.laws import law
 from tests.unit.children import run
 from tests.unit.formats.protobuf.codecs import Proto, columns, seen, shown
