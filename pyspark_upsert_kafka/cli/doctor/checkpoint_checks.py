@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark_upsert_kafka.cli.doctor.facts import CheckpointFacts, PresentFacts
 from pyspark_upsert_kafka.cli.doctor.findings import (
     Finding,
     Level,
@@ -20,11 +20,45 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     counted,
     duration,
 )
-from pyspark_upsert_kafka.cli.doctor.topic_checks import RETENTION, RETENTION_BYTES, TOMBSTONES
+from pyspark_upsert_kafka.cli.doctor.topic_checks import (
+    RETENTION,
+    RETENTION_BYTES,
+    TOMBSTONES,
+    TopicFacts,
+    by_topic,
+)
+from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.core.options.values import ReadOptions, Topics
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
-from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition, stream_offset
+from pyspark_upsert_kafka.core.positions.offsets import (
+    Positions,
+    StreamOffset,
+    TopicPartition,
+    stream_offset,
+)
+from pyspark_upsert_kafka.kafka.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class CheckpointFacts:
+    """Where a query goes on from its checkpoint.
+
+    Args:
+        folder: The checkpoint.
+        batch: The last batch that is done; None = none is.
+        planned_ms: When that was planned, in ms since the epoch; None = not known.
+        positions: The offset that is read next in each partition.
+        topic_ids: The id of each topic; empty text = not known.
+    """
+
+    folder: str
+    batch: int | None
+    planned_ms: int | None
+    positions: Positions
+    topic_ids: Mapping[str, str]
+
 
 _ELSEWHERE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -162,8 +196,79 @@ def _is_named(topic: str, topics: Topics) -> bool:
     return topic in topics.names or bool(topics.pattern and topics.pattern.fullmatch(topic))
 
 
-HORIZONS_MS = (0, 3_600_000, 6 * 3_600_000, 86_400_000, 3 * 86_400_000)
+_HORIZONS_MS = (0, 3_600_000, 6 * 3_600_000, 86_400_000, 3 * 86_400_000)
 """How far ahead it is looked for what retention deletes: now, and within so many ms."""
+
+
+@dataclass(frozen=True)
+class PresentFacts:
+    """What there is of the topics of a checkpoint.
+
+    Args:
+        now_ms: The time, in ms since the epoch.
+        topic_ids: The id of each topic; empty text = not known.
+        bounds: The offsets of each partition.
+        configs: The configs of each topic, without those that brokers do not tell.
+        deleted_in_ms: Within how many ms retention may delete the next message of a partition; a partition that is not
+            among them has more time than was asked for.
+    """
+
+    now_ms: int
+    topic_ids: Mapping[str, str]
+    bounds: Mapping[TopicPartition, Bounds]
+    configs: Mapping[str, Mapping[str, str] | NotSeen]
+    deleted_in_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+def present_facts(
+    cluster: Cluster,
+    view: ClusterView,
+    checkpoint: CheckpointFacts,
+    topics: Sequence[TopicFacts],
+) -> PresentFacts:
+    """What there is of the topics of a checkpoint.
+
+    Raises:
+        BrokerError: No broker answers.
+    """
+    at_ms = now_ms()
+    configs = {topic.name: topic.configs for topic in topics}
+    bounds = by_topic(view)
+    deleted: dict[TopicPartition, int] = {}
+    for name, each in configs.items():
+        kept_ms = -1 if isinstance(each, NotSeen) else _kept_ms(each)
+        if kept_ms >= 0:
+            topic = ClusterView({name: view.topic_ids[name]}, bounds[name])
+            deleted |= _deleted_in_ms(cluster, topic, checkpoint, at_ms - kept_ms)
+    return PresentFacts(at_ms, view.topic_ids, view.bounds, configs, deleted)
+
+
+def _kept_ms(configs: Mapping[str, str]) -> int:
+    """For how long messages are kept by their age; negative = for ever, or it is not told."""
+    deletes = "delete" in configs.get(POLICY, "")
+    return int(configs.get(RETENTION, -1)) if deletes else -1
+
+
+def _deleted_in_ms(
+    cluster: Cluster, view: ClusterView, checkpoint: CheckpointFacts, kept_since_ms: int
+) -> dict[TopicPartition, int]:
+    """Within how many ms retention may delete the next message of each partition: those that are soon deleted.
+
+    Args:
+        cluster: Says which offset is the first from a time on.
+        view: The topic.
+        checkpoint: What is read next.
+        kept_since_ms: Messages from before this time may be deleted now.
+    """
+    found: dict[TopicPartition, int] = {}
+    for horizon in _HORIZONS_MS:
+        time_ms = max(0, kept_since_ms + horizon)
+        first = cluster.positions(Position("timestamp", time_ms), view)
+        for tp, at in checkpoint.positions.items():
+            if tp in first and at < min(first[tp], view.bounds[tp].latest):
+                found.setdefault(tp, horizon)
+    return found
+
 
 _AGAIN = (
     "Start with a new checkpoint, or set 'failOnDataLoss' to 'false' to go on from what is there"
@@ -247,7 +352,7 @@ def _retention(facts: CheckpointFacts, present: PresentFacts, servers: str) -> l
         if time >= 0 and soon:
             found.append(_soon_deleted(topic, soon, time, by_size, servers))
         else:
-            text = f"Retention does not delete what is read next of topic {topic!r} within {duration(HORIZONS_MS[-1])}{by_size}"
+            text = f"Retention does not delete what is read next of topic {topic!r} within {duration(_HORIZONS_MS[-1])}{by_size}"
             found.append(Finding("checkpoint-retention", Level.OK, text, topic=topic))
     return found
 

@@ -6,39 +6,41 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import check_checkpoint, checkpoint_facts
-from pyspark_upsert_kafka.cli.doctor.facts import SampleFacts, TopicFacts
+from pyspark_upsert_kafka.cli.doctor.access_checks import (
+    broker_facts,
+    check_brokers,
+    check_group,
+    check_schema,
+    check_written_topic,
+    group_facts,
+    schema_facts,
+    written_topic_facts,
+)
+from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import (
+    check_checkpoint,
+    checkpoint_facts,
+    present_facts,
+)
 from pyspark_upsert_kafka.cli.doctor.findings import (
     Finding,
     Level,
     NotSeen,
     error_finding,
-    exit_code,
     grant,
-)
-from pyspark_upsert_kafka.cli.doctor.kafka_facts import (
-    broker_facts,
-    group_facts,
-    hidden,
-    memory_facts,
-    present_facts,
     servers_of,
-    topic_facts,
-    written_topic_facts,
 )
-from pyspark_upsert_kafka.cli.doctor.message_sample import sampled
-from pyspark_upsert_kafka.cli.doctor.registry_check import check_schema, schema_facts
-from pyspark_upsert_kafka.cli.doctor.sample_checks import check_memory, check_sample
+from pyspark_upsert_kafka.cli.doctor.message_sample import SampleFacts, sampled
+from pyspark_upsert_kafka.cli.doctor.sample_checks import check_memory, check_sample, memory_facts
 from pyspark_upsert_kafka.cli.doctor.topic_checks import (
-    check_brokers,
-    check_group,
+    TopicFacts,
     check_open_transaction,
     check_topic,
-    check_written_topic,
+    hidden,
+    topic_facts,
 )
 from pyspark_upsert_kafka.cli.table_request import checked_options, checked_table, table_options
 from pyspark_upsert_kafka.cli.terminal import write_text
@@ -79,7 +81,19 @@ def doctor(given: argparse.Namespace) -> int:
         found.append(finding)
         _write_finding(finding, given.output)
     _write_summary(found, given.output)
-    return exit_code(finding.level for finding in found)
+    return _exit_code(finding.level for finding in found)
+
+
+def _exit_code(levels: Iterable[Level]) -> int:
+    """The exit code of the command.
+
+    >>> _exit_code([Level.OK, Level.NOT_CHECKED]), _exit_code([Level.WARNING]), _exit_code([Level.ERROR, Level.OK])
+    (0, 1, 2)
+    """
+    found = set(levels)
+    if Level.ERROR in found:
+        return 2
+    return 1 if Level.WARNING in found else 0
 
 
 def _findings(given: argparse.Namespace) -> Iterator[Finding]:

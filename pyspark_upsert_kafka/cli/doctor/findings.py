@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
+from pyspark_upsert_kafka.core.options.values import ReadOptions
 
 
 class Level(Enum):
@@ -67,18 +66,6 @@ def error_finding(check: str, error: UpsertKafkaError, advice: str = "") -> Find
     return Finding(check, Level.ERROR, str(error).rstrip("."), advice)
 
 
-def exit_code(levels: Iterable[Level]) -> int:
-    """The exit code of the command.
-
-    >>> exit_code([Level.OK, Level.NOT_CHECKED]), exit_code([Level.WARNING]), exit_code([Level.ERROR, Level.OK])
-    (0, 1, 2)
-    """
-    found = set(levels)
-    if Level.ERROR in found:
-        return 2
-    return 1 if Level.WARNING in found else 0
-
-
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
@@ -103,31 +90,6 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def some_of(count: int, whole: int, what: str, one: str, more: str) -> str:
-    """How many of some things, and what is so with them.
-
-    Args:
-        count: How many.
-        whole: How many things there are.
-        what: One of them.
-        one: What is said of one.
-        more: What is said of more than one.
-
-    >>> some_of(1, 1, "key", "is old", "are old"), some_of(2, 3, "key", "is old", "are old")
-    ('1 of 1 key is old', '2 of 3 keys are old')
-    """
-    return f"{count:,} of {counted(whole, what)} {one if count == 1 else more}"
-
-
-def megabytes(size: float) -> str:
-    """A number of bytes, rounded up.
-
-    >>> megabytes(3 * 2**20), megabytes(100)
-    ('3 MB', '1 MB')
-    """
-    return f"{math.ceil(size / 2**20):,} MB"
-
-
 def grant(operation: str, servers: str, *names: str, resource: str = "topic") -> str:
     """The command that gives a user a right on topics, or on another kind of resource, as the command names it."""
     named = " ".join(f"--{resource} {name}" for name in names)
@@ -140,3 +102,8 @@ def configure(config: str, topic: str, servers: str) -> str:
         f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
         f"--add-config {config}"
     )
+
+
+def servers_of(options: ReadOptions) -> str:
+    """The bootstrap servers, as commands take them."""
+    return options.table.properties.resolved()["bootstrap.servers"]

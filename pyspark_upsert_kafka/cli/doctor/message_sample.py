@@ -6,14 +6,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from pyspark_upsert_kafka.cli.doctor.facts import (
-    SampledBadMessage,
-    SampledKey,
-    SampledRows,
-    SampleFacts,
-)
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyBytes
 from pyspark_upsert_kafka.connector.read_request import Request
@@ -32,6 +26,92 @@ from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+
+
+@dataclass(frozen=True)
+class SampledKey:
+    """The key of a message.
+
+    Args:
+        topic: Its topic.
+        partition: Its partition.
+        data: Its bytes.
+        written: The bytes that this connector would write for it; None = not known.
+        offset: The offset of the message.
+        deletes: Whether the message is a tombstone.
+    """
+
+    topic: str
+    partition: int
+    data: bytes
+    written: bytes | None = None
+    offset: int = 0
+    deletes: bool = False
+
+    @property
+    def identity(self) -> tuple[str, bytes]:
+        """What equal keys of a topic have in common."""
+        return self.topic, self.data if self.written is None else self.written
+
+
+@dataclass(frozen=True)
+class SampledBadMessage:
+    """A message that cannot be decoded.
+
+    Args:
+        topic: Its topic.
+        partition: Its partition.
+        offset: Its offset.
+        stage: What of it cannot be decoded: ``key``, ``value``, ``null-key`` or ``headers``.
+        reason: Why.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """How much memory the rows of one partition's sample take.
+
+    Args:
+        size: Bytes, as a snapshot counts them.
+        offsets: How many offsets the sample covers.
+    """
+
+    size: int
+    offsets: int
+
+
+@dataclass(frozen=True)
+class SampleFacts:
+    """What was seen of some messages.
+
+    Args:
+        messages: How many were read.
+        offsets: How many offsets all topics have.
+        values: How many of the messages have a value.
+        partitions: The number of partitions of each topic.
+        keys: The keys that are not null and can be decoded.
+        unspelled: Why it is not known how this connector would write them; empty = it is known.
+        bad: The messages that cannot be decoded.
+        warnings: What the connector has logged about the messages.
+        rows: The rows of each partition; empty = no table is read.
+    """
+
+    messages: int
+    offsets: int
+    values: int
+    partitions: Mapping[str, int]
+    keys: tuple[SampledKey, ...] = ()
+    unspelled: str = ""
+    bad: tuple[SampledBadMessage, ...] = ()
+    warnings: tuple[str, ...] = ()
+    rows: Mapping[TopicPartition, SampledRows] = field(default_factory=dict)
+
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from pyspark_upsert_kafka.cli.doctor.facts import (
-    MemoryFacts,
+from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen, counted
+from pyspark_upsert_kafka.cli.doctor.message_sample import (
     SampledBadMessage,
     SampledKey,
+    SampledRows,
     SampleFacts,
 )
-from pyspark_upsert_kafka.cli.doctor.findings import (
-    Finding,
-    Level,
-    NotSeen,
-    counted,
-    megabytes,
-    some_of,
-)
 from pyspark_upsert_kafka.cli.doctor.topic_checks import holds_table
+from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.core.errors import shown
 from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
+from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
+from pyspark_upsert_kafka.core.positions.planning import shared, tasks_to_share
 
 SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
 KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")
@@ -70,7 +66,7 @@ def _null_keys(facts: SampleFacts, options: ReadOptions) -> Finding:
     null = [each for each in facts.bad if each.stage == "null-key"]
     if not null:
         return Finding("null-keys", Level.OK, "Every message of the sample has a key")
-    some = some_of(len(null), facts.messages, "message", "has no key", "have no key")
+    some = _some_of(len(null), facts.messages, "message", "has no key", "have no key")
     text = f"{some}, the first at {_place(null[0])}"
     if len(null) == facts.messages:
         advice = "A topic without keys holds no table: give --append ('read.mode' = 'append')"
@@ -176,7 +172,7 @@ def _place_of(key: SampledKey) -> tuple[tuple[str, bytes], int]:
 def _some_keys(some: Sequence[SampledKey], facts: SampleFacts, one: str, more: str) -> str:
     """How many different keys these are, of those of the sample, and what is so with them."""
     different, all_ = ({key.identity for key in keys} for keys in (some, facts.keys))
-    return some_of(len(different), len(all_), "key", one, more)
+    return _some_of(len(different), len(all_), "key", one, more)
 
 
 def _hurt_by_option(check: str, text: str, *, relies: bool) -> Finding:
@@ -255,15 +251,47 @@ def _spellings(facts: SampleFacts, *, relies: bool) -> Finding:
     )
 
 
-_CHECK = "memory"
+_MEMORY = "memory"
+
+
+@dataclass(frozen=True)
+class MemoryFacts:
+    """What a snapshot would read, and what its tasks may hold.
+
+    Args:
+        ranges: What is read, by task.
+        rows: The rows of each partition's sample.
+        limit: How many bytes a task may hold.
+        is_given: Whether an option gives the limit.
+    """
+
+    ranges: tuple[Range, ...]
+    rows: Mapping[TopicPartition, SampledRows]
+    limit: int
+    is_given: bool
+
+
+def memory_facts(
+    view: ClusterView, options: ReadOptions, rows: Mapping[TopicPartition, SampledRows]
+) -> MemoryFacts:
+    """What a snapshot of all that there is would read."""
+    ranges = not_empty(
+        Range(*tp, each.earliest, each.latest) for tp, each in sorted(view.bounds.items())
+    )
+    return MemoryFacts(
+        ranges=tuple(shared(ranges, options.min_partitions)),
+        rows=rows,
+        limit=snapshot_bytes(options),
+        is_given=options.snapshot_bytes is not None,
+    )
 
 
 def check_memory(facts: MemoryFacts | NotSeen) -> Finding:
     """Whether the largest task of a snapshot holds its part of the table, if all of it is like the sample."""
     if isinstance(facts, NotSeen):
-        return facts.finding(_CHECK)
+        return facts.finding(_MEMORY)
     if not (facts.rows and facts.ranges):
-        return NotSeen("There is no message to look at").finding(_CHECK)
+        return NotSeen("There is no message to look at").finding(_MEMORY)
     sizes = {range_: _bytes(range_, facts) for range_ in facts.ranges}
     largest = max(sizes, key=lambda each: sizes[each])
     needed, pieces = sizes[largest], largest.share.count if largest.share else 1
@@ -274,17 +302,17 @@ def check_memory(facts: MemoryFacts | NotSeen) -> Finding:
     )
     part = "" if pieces == 1 else f", one of {pieces} parts"
     text = (
-        f"A task that reads the table holds up to about {megabytes(needed)} (topic {largest.topic!r}, partition "
-        f"{largest.partition}{part}, if all of it is like the sample) of {megabytes(facts.limit)}, {source}"
+        f"A task that reads the table holds up to about {_megabytes(needed)} (topic {largest.topic!r}, partition "
+        f"{largest.partition}{part}, if all of it is like the sample) of {_megabytes(facts.limit)}, {source}"
     )
     if needed <= facts.limit:
-        return Finding(_CHECK, Level.OK, text)
+        return Finding(_MEMORY, Level.OK, text)
     wanted = math.ceil(needed * pieces / facts.limit)
     advice = (
         f"Have more tasks share the keys: 'minPartitions' = '{tasks_to_share(largest, wanted)}'; or let a task hold more with "
         "'scan.snapshot.memory'"
     )
-    return Finding(_CHECK, Level.WARNING, text, advice)
+    return Finding(_MEMORY, Level.WARNING, text, advice)
 
 
 def _bytes(range_: Range, facts: MemoryFacts) -> float:
@@ -294,3 +322,28 @@ def _bytes(range_: Range, facts: MemoryFacts) -> float:
     size, offsets = sum(each.size for each in samples), sum(each.offsets for each in samples)
     pieces = range_.share.count if range_.share else 1
     return size / offsets * range_.size / pieces
+
+
+def _some_of(count: int, whole: int, what: str, one: str, more: str) -> str:
+    """How many of some things, and what is so with them.
+
+    Args:
+        count: How many.
+        whole: How many things there are.
+        what: One of them.
+        one: What is said of one.
+        more: What is said of more than one.
+
+    >>> _some_of(1, 1, "key", "is old", "are old"), _some_of(2, 3, "key", "is old", "are old")
+    ('1 of 1 key is old', '2 of 3 keys are old')
+    """
+    return f"{count:,} of {counted(whole, what)} {one if count == 1 else more}"
+
+
+def _megabytes(size: float) -> str:
+    """A number of bytes, rounded up.
+
+    >>> _megabytes(3 * 2**20), _megabytes(100)
+    ('3 MB', '1 MB')
+    """
+    return f"{math.ceil(size / 2**20):,} MB"

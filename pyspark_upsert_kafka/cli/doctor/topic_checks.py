@@ -1,15 +1,11 @@
-"""The checks of brokers and topics: versions, rights, and what Kafka removes from a topic by itself."""
+"""The checks of topics: what there is of them, who may use them, and what Kafka removes from them by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from pyspark_upsert_kafka.cli.doctor.facts import (
-    BrokerFacts,
-    GroupFacts,
-    TopicFacts,
-    WrittenTopicFacts,
-)
+from pyspark_upsert_kafka.cli.doctor.access_checks import operations_of
 from pyspark_upsert_kafka.cli.doctor.findings import (
     Finding,
     Level,
@@ -18,11 +14,16 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     counted,
     duration,
     grant,
+    servers_of,
 )
 from pyspark_upsert_kafka.connector.planning.open_transactions import LONG_MS, Hidden
 from pyspark_upsert_kafka.core.clock import now_ms
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.kafka.cluster import Cluster
 
 RETENTION, RETENTION_BYTES, TOMBSTONES = "retention.ms", "retention.bytes", "delete.retention.ms"
 
@@ -35,10 +36,86 @@ _SHORT_RETENTION_MS = 86_400_000
 _SHORT_TOMBSTONES_MS = 3_600_000
 
 
-def check_brokers(facts: BrokerFacts) -> Finding:
-    """The brokers that answer, and the version of the client."""
-    text = f"{counted(len(facts.addresses), 'broker')} at {facts.servers}; the client is {facts.client}"
-    return Finding("brokers", Level.OK, text)
+@dataclass(frozen=True)
+class TopicFacts:
+    """What was seen of a topic.
+
+    Args:
+        name: Its name.
+        servers: The bootstrap servers, for commands.
+        bounds: The offsets of each partition.
+        operations: The ACL operations that the user may do with it.
+        configs: Its configs, without those that brokers do not tell.
+    """
+
+    name: str
+    servers: str
+    bounds: Mapping[int, Bounds]
+    operations: frozenset[str] | NotSeen
+    configs: Mapping[str, str] | NotSeen
+
+    @property
+    def offsets(self) -> int:
+        """How many offsets it has."""
+        return sum(each.latest - each.earliest for each in self.bounds.values())
+
+
+def topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> list[TopicFacts]:
+    """What there is of each topic, by their names; a request is for all of them.
+
+    Raises:
+        BrokerError: No broker answers, or the user may not even see a topic.
+    """
+    names = sorted(view.topic_ids)
+    if not names:
+        return []
+    bounds = by_topic(view)
+    operations, configs = operations_of(cluster, names), _configs(cluster, options, names)
+    servers = servers_of(options)
+    return [
+        TopicFacts(
+            name=name,
+            servers=servers,
+            bounds={tp.partition: each for tp, each in bounds[name].items()},
+            operations=operations[name],
+            configs=configs[name],
+        )
+        for name in names
+    ]
+
+
+def by_topic(view: ClusterView) -> dict[str, dict[TopicPartition, Bounds]]:
+    """The bounds of the partitions of each topic."""
+    found: dict[str, dict[TopicPartition, Bounds]] = {name: {} for name in view.topic_ids}
+    for tp, each in view.bounds.items():
+        found[tp.topic][tp] = each
+    return found
+
+
+def hidden(cluster: Cluster, names: Sequence[str]) -> list[str]:
+    """Those of the topics that the user may not even see."""
+    found = []
+    for name in names:
+        try:
+            cluster.existing([name])
+        except BrokerError:
+            found.append(name)
+    return found
+
+
+def _configs(
+    cluster: Cluster, options: ReadOptions, names: Sequence[str]
+) -> Mapping[str, Mapping[str, str] | NotSeen]:
+    try:
+        return cluster.topic_configs(names, CONFIGS)
+    except BrokerError as error:
+        if not error.is_final:
+            raise
+    if len(names) > 1:  # of some of them they may be seen
+        return {name: _configs(cluster, options, [name])[name] for name in names}
+    (name,) = names
+    why = f"The user may not see the configs of topic {name!r}"
+    return {name: NotSeen(why, grant("DescribeConfigs", servers_of(options), name))}
 
 
 def check_topic(facts: TopicFacts, options: ReadOptions) -> list[Finding]:
@@ -48,38 +125,6 @@ def check_topic(facts: TopicFacts, options: ReadOptions) -> list[Finding]:
         _rights(facts),
         *_removal(facts, keeps_last=holds_table(options)),
     ]
-
-
-def check_written_topic(facts: WrittenTopicFacts) -> Finding:
-    """Whether dead letters can be sent."""
-    check, name, may = "dead-letters", facts.name, facts.operations
-    if not facts.exists:
-        text = f"The topic {name!r} of 'error-handling.log.target' does not exist"
-        advice = f"kafka-topics.sh --bootstrap-server {facts.servers} --create --topic {name} --partitions 4"
-        return Finding(check, Level.ERROR, text, advice, name)
-    if isinstance(may, NotSeen):
-        return may.finding(check, name)
-    if "WRITE" not in may:
-        text = f"The user may not write to topic {name!r} of 'error-handling.log.target'"
-        return Finding(check, Level.ERROR, text, grant("Write", facts.servers, name), name)
-    return Finding(check, Level.OK, f"Dead letters can be sent to topic {name!r}", topic=name)
-
-
-def check_group(facts: GroupFacts, options: ReadOptions) -> Finding:
-    """Whether a stream can commit to the consumer group, and a job that starts or ends where that is can look it up."""
-    check, name, may = "group", facts.name, facts.operations
-    if isinstance(may, NotSeen):
-        return may.finding(check)
-    advice = grant("Read", facts.servers, name, resource="group")
-    if "DESCRIBE" not in may and "group-offsets" in (options.start.mode, options.end.mode):
-        text = (
-            f"The user may not see the offsets of group {name!r}, where the job is to start or end"
-        )
-        return Finding(check, Level.ERROR, text, advice)
-    if "READ" not in may:
-        text = f"The user may not commit offsets to group {name!r}: Kafka's tools do not show how far a stream is"
-        return Finding(check, Level.WARNING, text, advice)
-    return Finding(check, Level.OK, f"The user may commit offsets to group {name!r}")
 
 
 def holds_table(options: ReadOptions) -> bool:

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import check_checkpoint
-from pyspark_upsert_kafka.cli.doctor.facts import CheckpointFacts, PresentFacts
+from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import (
+    CheckpointFacts,
+    PresentFacts,
+    check_checkpoint,
+)
 from pyspark_upsert_kafka.cli.doctor.findings import Level, NotSeen
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import checkpoint_facts
-from pyspark_upsert_kafka.cli.doctor.facts import CheckpointFacts
+from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import CheckpointFacts, checkpoint_facts
 from pyspark_upsert_kafka.cli.doctor.findings import NotSeen
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.core.options.values import Topics

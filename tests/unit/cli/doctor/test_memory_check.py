@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from pyspark_upsert_kafka.cli.doctor.facts import MemoryFacts, SampledRows
 from pyspark_upsert_kafka.cli.doctor.findings import Level, NotSeen
-from pyspark_upsert_kafka.cli.doctor.sample_checks import check_memory
+from pyspark_upsert_kafka.cli.doctor.message_sample import SampledRows
+from pyspark_upsert_kafka.cli.doctor.sample_checks import MemoryFacts, check_memory
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import shared
 

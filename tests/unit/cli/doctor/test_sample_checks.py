@@ -6,8 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.cli.doctor.facts import SampledBadMessage, SampledKey, SampleFacts
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.message_sample import (
+    SampledBadMessage,
+    SampledKey,
+    SampleFacts,
+)
 from pyspark_upsert_kafka.cli.doctor.sample_checks import check_sample
 from pyspark_upsert_kafka.core.murmur2 import partition_of
 from tests.unit.cli.doctor.test_topic_checks import APPEND, options

@@ -6,19 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from pyspark_upsert_kafka.cli.doctor.facts import (
+from pyspark_upsert_kafka.cli.doctor.access_checks import (
     BrokerFacts,
     GroupFacts,
-    TopicFacts,
     WrittenTopicFacts,
-)
-from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen
-from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     check_brokers,
     check_group,
-    check_topic,
     check_written_topic,
 )
+from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen
+from pyspark_upsert_kafka.cli.doctor.topic_checks import TopicFacts, check_topic
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
