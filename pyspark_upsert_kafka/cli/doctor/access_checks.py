@@ -5,7 +5,7 @@ Nothing is written, committed or created.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     Level,
     NotSeen,
     counted,
+    error_finding,
     grant,
     servers_of,
 )
@@ -25,6 +26,47 @@ from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.registry_format import NoSchemaError
 from pyspark_upsert_kafka.kafka.clients import client_version
 from pyspark_upsert_kafka.kafka.cluster import Cluster
+
+
+def broker_finding(cluster: Cluster, options: ReadOptions) -> Finding:
+    """The brokers that answer, or why none does."""
+    try:
+        return check_brokers(_broker_facts(cluster, options))
+    except BrokerError as error:
+        return error_finding("brokers", error)
+
+
+def group_findings(cluster: Cluster, options: ReadOptions) -> Iterator[Finding]:
+    """What is found of the consumer group of the options, if they name one."""
+    name = options.table.properties.resolved().get("group.id")
+    if not name:
+        return
+    try:
+        yield check_group(_group_facts(cluster, options, name), options)
+    except BrokerError as error:
+        yield error_finding("group", error)
+
+
+def dead_letter_findings(cluster: Cluster, options: ReadOptions) -> Iterator[Finding]:
+    """What is found of the topic that dead letters are sent to, if any are."""
+    name = options.dead_letter_topic
+    if name is None or not options.sends_dead_letters:
+        return
+    try:
+        facts = _written_topic_facts(cluster, options, name)
+    except BrokerError as error:
+        advice = grant("Write", servers_of(options), name) if error.is_final else ""
+        yield error_finding("dead-letters", error, advice)
+    else:
+        yield check_written_topic(facts)
+
+
+def registry_findings(request: Request) -> Generator[Finding, None, bool]:
+    """Yields what is found of the newest schema of each side that has a registry; returns whether the registry has answered."""
+    schemas = _schema_facts(request)
+    yield from map(_check_schema, schemas)
+    return all(each.state != "no answer" for each in schemas)
+
 
 _UNTOLD_GROUP = "there is no such group yet, or neither the client nor the brokers tell it"
 
@@ -44,7 +86,7 @@ class BrokerFacts:
     client: str
 
 
-def broker_facts(cluster: Cluster, options: ReadOptions) -> BrokerFacts:
+def _broker_facts(cluster: Cluster, options: ReadOptions) -> BrokerFacts:
     """The brokers that there are.
 
     Raises:
@@ -75,7 +117,7 @@ class GroupFacts:
     operations: frozenset[str] | NotSeen
 
 
-def group_facts(cluster: Cluster, options: ReadOptions, name: str) -> GroupFacts:
+def _group_facts(cluster: Cluster, options: ReadOptions, name: str) -> GroupFacts:
     """What there is of the consumer group of the options.
 
     Raises:
@@ -120,7 +162,7 @@ class WrittenTopicFacts:
     operations: frozenset[str] | NotSeen
 
 
-def written_topic_facts(cluster: Cluster, options: ReadOptions, name: str) -> WrittenTopicFacts:
+def _written_topic_facts(cluster: Cluster, options: ReadOptions, name: str) -> WrittenTopicFacts:
     """What there is of the topic that dead letters are sent to.
 
     Raises:
@@ -164,7 +206,7 @@ _REGISTRY = "registry"
 
 
 @dataclass(frozen=True)
-class SchemaFacts:
+class _SchemaFacts:
     """What a registry has of a side.
 
     Args:
@@ -181,13 +223,13 @@ class SchemaFacts:
     text: str
 
 
-def schema_facts(request: Request) -> list[SchemaFacts]:
+def _schema_facts(request: Request) -> list[_SchemaFacts]:
     """Asks the registry for the newest schema of each side; empty = no side has a registry."""
     sides = (
         read_key_side(request.table, request.options),
         read_value_side(request.table, request.options),
     )
-    found: list[SchemaFacts] = []
+    found: list[_SchemaFacts] = []
     for side in sides:
         if side is None or side.format.newest_schema is None:
             continue
@@ -197,21 +239,21 @@ def schema_facts(request: Request) -> list[SchemaFacts]:
     return found
 
 
-def _facts(side: Side) -> SchemaFacts:
+def _facts(side: Side) -> _SchemaFacts:
     name, of = side.format.name, side.spec.side
     if side.format.newest_schema is None:
         raise ValueError(f"'{name}' has no registry.")
     try:
-        return SchemaFacts(of, name, "fits", side.format.newest_schema(side.spec))
+        return _SchemaFacts(of, name, "fits", side.format.newest_schema(side.spec))
     except NoSchemaError as error:
-        return SchemaFacts(of, name, "missing", str(error))
+        return _SchemaFacts(of, name, "missing", str(error))
     except SchemaError as error:
-        return SchemaFacts(of, name, "unfit", str(error))
+        return _SchemaFacts(of, name, "unfit", str(error))
     except BrokerError as error:
-        return SchemaFacts(of, name, "no answer", str(error))
+        return _SchemaFacts(of, name, "no answer", str(error))
 
 
-def check_schema(facts: SchemaFacts) -> Finding:
+def _check_schema(facts: _SchemaFacts) -> Finding:
     """Whether the newest schema of a side can be read."""
     side = f"{facts.side}s ({facts.format})"
     if facts.state == "fits":

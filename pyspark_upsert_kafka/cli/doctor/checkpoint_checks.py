@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,18 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     configure,
     counted,
     duration,
+    error_finding,
+    servers_of,
 )
 from pyspark_upsert_kafka.cli.doctor.topic_checks import (
     RETENTION,
     RETENTION_BYTES,
     TOMBSTONES,
-    TopicFacts,
+    SeenTopics,
     by_topic,
 )
 from pyspark_upsert_kafka.core.clock import now_ms
-from pyspark_upsert_kafka.core.errors import CheckpointError
+from pyspark_upsert_kafka.core.errors import BrokerError, CheckpointError
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
@@ -58,6 +60,26 @@ class CheckpointFacts:
     planned_ms: int | None
     positions: Positions
     topic_ids: Mapping[str, str]
+
+
+def checkpoint_findings(
+    folder: str, cluster: Cluster, topics: SeenTopics, options: ReadOptions
+) -> Iterator[Finding]:
+    """What a query meets that goes on from the checkpoint in a folder."""
+    try:
+        facts = checkpoint_facts(folder, options.table.topics)
+    except CheckpointError as error:
+        yield error_finding("checkpoint", error)
+        return
+    if isinstance(facts, NotSeen):
+        yield facts.finding("checkpoint")
+        return
+    try:
+        present = _present_facts(cluster, topics, facts)
+    except BrokerError as error:
+        yield NotSeen(str(error).rstrip(".")).finding("checkpoint")
+        return
+    yield from check_checkpoint(facts, present, options, servers_of(options))
 
 
 _ELSEWHERE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -220,19 +242,16 @@ class PresentFacts:
     deleted_in_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-def present_facts(
-    cluster: Cluster,
-    view: ClusterView,
-    checkpoint: CheckpointFacts,
-    topics: Sequence[TopicFacts],
+def _present_facts(
+    cluster: Cluster, topics: SeenTopics, checkpoint: CheckpointFacts
 ) -> PresentFacts:
     """What there is of the topics of a checkpoint.
 
     Raises:
         BrokerError: No broker answers.
     """
-    at_ms = now_ms()
-    configs = {topic.name: topic.configs for topic in topics}
+    at_ms, view = now_ms(), topics.view
+    configs = {topic.name: topic.configs for topic in topics.facts}
     bounds = by_topic(view)
     deleted: dict[TopicPartition, int] = {}
     for name, each in configs.items():

@@ -7,56 +7,31 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from pyspark_upsert_kafka.cli.doctor.access_checks import (
-    broker_facts,
-    check_brokers,
-    check_group,
-    check_schema,
-    check_written_topic,
-    group_facts,
-    schema_facts,
-    written_topic_facts,
+    broker_finding,
+    dead_letter_findings,
+    group_findings,
+    registry_findings,
 )
-from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import (
-    check_checkpoint,
-    checkpoint_facts,
-    present_facts,
-)
-from pyspark_upsert_kafka.cli.doctor.findings import (
-    Finding,
-    Level,
-    NotSeen,
-    error_finding,
-    grant,
-    servers_of,
-)
+from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import checkpoint_findings
+from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen, error_finding
 from pyspark_upsert_kafka.cli.doctor.message_sample import SampleFacts, sampled
-from pyspark_upsert_kafka.cli.doctor.sample_checks import check_memory, check_sample, memory_facts
-from pyspark_upsert_kafka.cli.doctor.topic_checks import (
-    TopicFacts,
-    check_open_transaction,
-    check_topic,
-    hidden,
-    topic_facts,
-)
+from pyspark_upsert_kafka.cli.doctor.sample_checks import check_sample, memory_findings
+from pyspark_upsert_kafka.cli.doctor.topic_checks import SeenTopics, seen_topics, topic_findings
 from pyspark_upsert_kafka.cli.table_request import checked_options, checked_table, table_options
 from pyspark_upsert_kafka.cli.terminal import write_text
-from pyspark_upsert_kafka.connector.planning.open_transactions import hidden_messages
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
-    CheckpointError,
     OptionError,
     SchemaError,
     UpsertKafkaError,
     printable,
 )
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 
@@ -115,14 +90,6 @@ def _mode(given: argparse.Namespace, options: Mapping[str, str]) -> str:
     return "changelog" if is_stream else "snapshot"
 
 
-@dataclass(frozen=True)
-class _Topics:
-    """The topics of the table, which are there and may be seen."""
-
-    view: ClusterView
-    facts: tuple[TopicFacts, ...]
-
-
 class _Checkup:
     """Looks at one thing after another.
 
@@ -141,63 +108,30 @@ class _Checkup:
         cluster: Cluster,
     ) -> None:
         self._given, self._raw, self._options, self._cluster = given, raw, options, cluster
-        self._servers = servers_of(options)
 
     def findings(self) -> Iterator[Finding]:
         """What is found."""
-        try:
-            yield check_brokers(broker_facts(self._cluster, self._options))
-        except BrokerError as error:
-            yield error_finding("brokers", error)
+        cluster, options = self._cluster, self._options
+        brokers = broker_finding(cluster, options)
+        yield brokers
+        if brokers.level is Level.ERROR:
             return
-        topics = self._topics()
+        topics = seen_topics(cluster, options)
         if isinstance(topics, Finding):
             yield topics
             return
-        for each in topics.facts:
-            yield from check_topic(each, self._options)
-        for hidden_in_topic in hidden_messages(topics.view, self._options):
-            yield check_open_transaction(hidden_in_topic)
-        yield from self._group()
+        yield from topic_findings(topics, options)
+        yield from group_findings(cluster, options)
         yield from self._start_and_end(topics)
-        yield from self._dead_letters()
+        yield from dead_letter_findings(cluster, options)
         request = yield from self._table()
         sample = yield from self._sample(request, topics)
-        yield from check_sample(sample, self._options)
-        yield from self._memory(sample, topics)
-        yield from self._checkpoint(topics)
+        yield from check_sample(sample, options)
+        yield from memory_findings(sample, topics.view, options)
+        if self._given.checkpoint is not None:
+            yield from checkpoint_findings(self._given.checkpoint, cluster, topics, options)
 
-    def _topics(self) -> _Topics | Finding:
-        """The topics, or what is wrong with them."""
-        options, cluster = self._options, self._cluster
-        wanted = options.table.topics
-        try:
-            found = cluster.topics(wanted)
-            view = cluster.view(found, read_committed=options.read_committed)
-            facts = tuple(topic_facts(cluster, options, view))
-        except BrokerError as error:
-            if not error.is_final:
-                return error_finding("topic", error)
-            return error_finding(
-                "rights", error, grant("Read", self._servers, *hidden(cluster, wanted.names))
-            )
-        except OptionError as error:  # what the client cannot do
-            return error_finding("options", error)
-        if not facts:
-            text = f"There is no topic of the {wanted} that the user may see"
-            return Finding("topic", Level.ERROR, text)
-        return _Topics(view, facts)
-
-    def _group(self) -> Iterator[Finding]:
-        name = self._options.table.properties.resolved().get("group.id")
-        if not name:
-            return
-        try:
-            yield check_group(group_facts(self._cluster, self._options, name), self._options)
-        except BrokerError as error:
-            yield error_finding("group", error)
-
-    def _start_and_end(self, topics: _Topics) -> Iterator[Finding]:
+    def _start_and_end(self, topics: SeenTopics) -> Iterator[Finding]:
         """What is wrong with offsets that are named, or that a group has committed."""
         options = self._options
         goes_on = self._given.checkpoint is not None
@@ -211,18 +145,6 @@ class _Checkup:
             except BrokerError as error:
                 yield NotSeen(str(error).rstrip(".")).finding("options")
 
-    def _dead_letters(self) -> Iterator[Finding]:
-        name = self._options.dead_letter_topic
-        if name is None or not self._options.sends_dead_letters:
-            return
-        try:
-            facts = written_topic_facts(self._cluster, self._options, name)
-        except BrokerError as error:
-            advice = grant("Write", self._servers, name) if error.is_final else ""
-            yield error_finding("dead-letters", error, advice)
-        else:
-            yield check_written_topic(facts)
-
     def _table(self) -> Generator[Finding, None, Request | NotSeen]:
         """Yields what is wrong with columns and schemas; returns the table, or why its messages cannot be decoded."""
         try:
@@ -233,14 +155,11 @@ class _Checkup:
         except (OptionError, SchemaError) as error:
             yield error_finding("columns", error)
             return NotSeen("The columns of the table are not known")
-        schemas = schema_facts(request)
-        yield from map(check_schema, schemas)
-        if any(each.state == "no answer" for each in schemas):
-            return NotSeen("The schema registry gives no schema")
-        return request
+        answers = yield from registry_findings(request)
+        return request if answers else NotSeen("The schema registry gives no schema")
 
     def _sample(
-        self, request: Request | NotSeen, topics: _Topics
+        self, request: Request | NotSeen, topics: SeenTopics
     ) -> Generator[Finding, None, SampleFacts | NotSeen]:
         """Yields why messages cannot be read, as a job could not either; returns what was seen of them."""
         if isinstance(request, NotSeen):
@@ -256,36 +175,6 @@ class _Checkup:
         except (BrokerError, OptionError, SchemaError) as error:
             yield error_finding("sample", error)
             return NotSeen("The messages of the sample cannot be read")
-
-    def _memory(self, sample: SampleFacts | NotSeen, topics: _Topics) -> Iterator[Finding]:
-        options = self._options
-        if options.mode != "snapshot" and not options.table_first:
-            return
-        if isinstance(sample, NotSeen):
-            yield check_memory(sample)
-        elif sample.messages and len(sample.bad) == sample.messages:
-            yield check_memory(NotSeen("No message of the sample can be decoded"))
-        else:
-            yield check_memory(memory_facts(topics.view, options, sample.rows))
-
-    def _checkpoint(self, topics: _Topics) -> Iterator[Finding]:
-        folder = self._given.checkpoint
-        if folder is None:
-            return
-        try:
-            facts = checkpoint_facts(folder, self._options.table.topics)
-        except CheckpointError as error:
-            yield error_finding("checkpoint", error)
-            return
-        if isinstance(facts, NotSeen):
-            yield facts.finding("checkpoint")
-            return
-        try:
-            present = present_facts(self._cluster, topics.view, facts, topics.facts)
-        except BrokerError as error:
-            yield NotSeen(str(error).rstrip(".")).finding("checkpoint")
-            return
-        yield from check_checkpoint(facts, present, self._options, self._servers)
 
 
 _SYMBOLS = {

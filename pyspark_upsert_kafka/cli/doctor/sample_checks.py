@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen, counted
@@ -23,8 +23,8 @@ from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.positions.planning import shared, tasks_to_share
 
-SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
-KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")
+_SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
+_KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")
 
 _OTHER_KEYS = NotSeen(
     "The keys of messages are not read: the row of a CDC format says what its key is",
@@ -34,7 +34,7 @@ _OTHER_KEYS = NotSeen(
 def check_sample(facts: SampleFacts | NotSeen, options: ReadOptions) -> list[Finding]:
     """What a sample of messages shows."""
     is_table = holds_table(options)
-    checks = [*SAMPLE_CHECKS, *(KEY_CHECKS if is_table else ())]
+    checks = [*_SAMPLE_CHECKS, *(_KEY_CHECKS if is_table else ())]
     if not is_table:
         checks.remove("null-keys")
     if isinstance(facts, NotSeen):
@@ -105,10 +105,10 @@ def _columns(facts: SampleFacts) -> list[Finding]:
 
 def _keys(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
     if options.table.key_format is None:
-        return [_OTHER_KEYS.finding(check) for check in KEY_CHECKS]
+        return [_OTHER_KEYS.finding(check) for check in _KEY_CHECKS]
     if not facts.keys:
         return [
-            NotSeen("No key of the sample can be decoded").finding(check) for check in KEY_CHECKS
+            NotSeen("No key of the sample can be decoded").finding(check) for check in _KEY_CHECKS
         ]
     relies = options.key_partitioner is not None
     return [
@@ -254,6 +254,20 @@ def _spellings(facts: SampleFacts, *, relies: bool) -> Finding:
 _MEMORY = "memory"
 
 
+def memory_findings(
+    sample: SampleFacts | NotSeen, view: ClusterView, options: ReadOptions
+) -> Iterator[Finding]:
+    """Whether the table fits into memory, if it is read into memory, as far as a sample of it tells."""
+    if options.mode != "snapshot" and not options.table_first:
+        return
+    if isinstance(sample, NotSeen):
+        yield check_memory(sample)
+    elif sample.messages and len(sample.bad) == sample.messages:
+        yield check_memory(NotSeen("No message of the sample can be decoded"))
+    else:
+        yield check_memory(_memory_facts(view, options, sample.rows))
+
+
 @dataclass(frozen=True)
 class MemoryFacts:
     """What a snapshot would read, and what its tasks may hold.
@@ -271,7 +285,7 @@ class MemoryFacts:
     is_given: bool
 
 
-def memory_facts(
+def _memory_facts(
     view: ClusterView, options: ReadOptions, rows: Mapping[TopicPartition, SampledRows]
 ) -> MemoryFacts:
     """What a snapshot of all that there is would read."""

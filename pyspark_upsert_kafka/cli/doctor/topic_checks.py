@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark_upsert_kafka.cli.doctor.access_checks import operations_of
@@ -13,12 +13,17 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     configure,
     counted,
     duration,
+    error_finding,
     grant,
     servers_of,
 )
-from pyspark_upsert_kafka.connector.planning.open_transactions import LONG_MS, Hidden
+from pyspark_upsert_kafka.connector.planning.open_transactions import (
+    LONG_MS,
+    Hidden,
+    hidden_messages,
+)
 from pyspark_upsert_kafka.core.clock import now_ms
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
@@ -27,7 +32,7 @@ from pyspark_upsert_kafka.kafka.cluster import Cluster
 
 RETENTION, RETENTION_BYTES, TOMBSTONES = "retention.ms", "retention.bytes", "delete.retention.ms"
 
-CONFIGS = (POLICY, RETENTION, RETENTION_BYTES, TOMBSTONES)
+_CONFIGS = (POLICY, RETENTION, RETENTION_BYTES, TOMBSTONES)
 """The configs of a topic that are looked at."""
 
 _SHORT_RETENTION_MS = 86_400_000
@@ -60,7 +65,47 @@ class TopicFacts:
         return sum(each.latest - each.earliest for each in self.bounds.values())
 
 
-def topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> list[TopicFacts]:
+@dataclass(frozen=True)
+class SeenTopics:
+    """The topics of the table, which are there and may be seen.
+
+    Args:
+        view: What the brokers have of them.
+        facts: What was seen of each.
+    """
+
+    view: ClusterView
+    facts: tuple[TopicFacts, ...]
+
+
+def seen_topics(cluster: Cluster, options: ReadOptions) -> SeenTopics | Finding:
+    """The topics of the table, or what is wrong with them."""
+    wanted = options.table.topics
+    try:
+        found = cluster.topics(wanted)
+        view = cluster.view(found, read_committed=options.read_committed)
+        facts = tuple(_topic_facts(cluster, options, view))
+    except BrokerError as error:
+        if not error.is_final:
+            return error_finding("topic", error)
+        names = _hidden(cluster, wanted.names)
+        return error_finding("rights", error, grant("Read", servers_of(options), *names))
+    except OptionError as error:  # what the client cannot do
+        return error_finding("options", error)
+    if not facts:
+        text = f"There is no topic of the {wanted} that the user may see"
+        return Finding("topic", Level.ERROR, text)
+    return SeenTopics(view, facts)
+
+
+def topic_findings(topics: SeenTopics, options: ReadOptions) -> Iterator[Finding]:
+    """What is found of each topic, and of what open transactions hide in them."""
+    for each in topics.facts:
+        yield from check_topic(each, options)
+    yield from map(_check_open_transaction, hidden_messages(topics.view, options))
+
+
+def _topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> list[TopicFacts]:
     """What there is of each topic, by their names; a request is for all of them.
 
     Raises:
@@ -92,7 +137,7 @@ def by_topic(view: ClusterView) -> dict[str, dict[TopicPartition, Bounds]]:
     return found
 
 
-def hidden(cluster: Cluster, names: Sequence[str]) -> list[str]:
+def _hidden(cluster: Cluster, names: Sequence[str]) -> list[str]:
     """Those of the topics that the user may not even see."""
     found = []
     for name in names:
@@ -107,7 +152,7 @@ def _configs(
     cluster: Cluster, options: ReadOptions, names: Sequence[str]
 ) -> Mapping[str, Mapping[str, str] | NotSeen]:
     try:
-        return cluster.topic_configs(names, CONFIGS)
+        return cluster.topic_configs(names, _CONFIGS)
     except BrokerError as error:
         if not error.is_final:
             raise
@@ -160,15 +205,15 @@ def _rights(facts: TopicFacts) -> Finding:
 def _removal(facts: TopicFacts, *, keeps_last: bool) -> list[Finding]:
     configs = facts.configs
     if isinstance(configs, NotSeen):
-        checks = (POLICY_CHECK, "retention", "tombstones")
+        checks = (_POLICY_CHECK, "retention", "tombstones")
         return [configs.finding(check, facts.name) for check in checks]
     policy = configs.get(POLICY, "")
     deletes, compacts = "delete" in policy, "compact" in policy
     limits = (RETENTION, RETENTION_BYTES) if deletes else ()
     if keeps_last:
-        found = [_if_told(POLICY_CHECK, _table_policy, facts, configs, POLICY, *limits)]
+        found = [_if_told(_POLICY_CHECK, _table_policy, facts, configs, POLICY, *limits)]
     else:
-        found = [_if_told(POLICY_CHECK, _append_policy, facts, configs, POLICY)]
+        found = [_if_told(_POLICY_CHECK, _append_policy, facts, configs, POLICY)]
     if deletes:
         found.append(_if_told("retention", _retention, facts, configs, *limits))
     if compacts and keeps_last:
@@ -176,7 +221,7 @@ def _removal(facts: TopicFacts, *, keeps_last: bool) -> list[Finding]:
     return found
 
 
-POLICY_CHECK = "cleanup-policy"
+_POLICY_CHECK = "cleanup-policy"
 
 
 def _if_told(
@@ -198,7 +243,7 @@ def _table_policy(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
     policy = configs[POLICY]
     if "delete" not in policy:
         return _policy(facts, configs, ": the last message of each key stays")
-    if keeps_all(configs):
+    if _keeps_all(configs):
         return _policy(facts, configs, f", and keeps every message ({RETENTION} = -1)")
     lost = f": a row that does not change for {_kept(configs)} is lost, and no tombstone says so"
     gone = [partition for partition, bounds in facts.bounds.items() if bounds.earliest > 0]
@@ -221,12 +266,12 @@ def _policy(
     """A finding about the policy: a warning, if another one is wanted."""
     name, text = facts.name, f"Topic {facts.name!r} has {POLICY} = {configs[POLICY]!r}{said}"
     if wanted is None:
-        return Finding(POLICY_CHECK, Level.OK, text, topic=name)
+        return Finding(_POLICY_CHECK, Level.OK, text, topic=name)
     advice = configure(f"{POLICY}={wanted}", name, facts.servers)
-    return Finding(POLICY_CHECK, Level.WARNING, text, advice, name)
+    return Finding(_POLICY_CHECK, Level.WARNING, text, advice, name)
 
 
-def check_open_transaction(hidden: Hidden) -> Finding:
+def _check_open_transaction(hidden: Hidden) -> Finding:
     """Whether what an open transaction hides is hidden for long: exactly-once writers hold some open all the time."""
     long = hidden.since_ms is None or now_ms() - hidden.since_ms >= LONG_MS
     level = Level.WARNING if long else Level.OK
@@ -234,7 +279,7 @@ def check_open_transaction(hidden: Hidden) -> Finding:
     return Finding("open-transaction", level, str(hidden), advice, hidden.place.topic)
 
 
-def keeps_all(configs: Mapping[str, str]) -> bool:
+def _keeps_all(configs: Mapping[str, str]) -> bool:
     """Whether a topic that is not compacted keeps all messages."""
     return int(configs[RETENTION]) < 0 and int(configs[RETENTION_BYTES]) < 0
 
@@ -250,7 +295,7 @@ def _kept(configs: Mapping[str, str]) -> str:
 
 def _retention(facts: TopicFacts, configs: Mapping[str, str]) -> Finding:
     name, time = facts.name, int(configs[RETENTION])
-    if keeps_all(configs):
+    if _keeps_all(configs):
         text = f"Topic {name!r} keeps its messages for ever ({RETENTION} = -1)"
         return Finding("retention", Level.OK, text, topic=name)
     text = f"Topic {name!r} keeps its messages for {_kept(configs)}: a stream that stands still for longer loses some"

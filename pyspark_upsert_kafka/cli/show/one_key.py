@@ -12,13 +12,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import (
-    BooleanType,
-    DayTimeIntervalType,
-    NumericType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BooleanType, DayTimeIntervalType, NumericType, StructField, StructType
 
 from pyspark_upsert_kafka.cli.show.row_printing import ISO, encodable_type
 from pyspark_upsert_kafka.connector.reading.message_rows import Rows
