@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tools.versions.cell_tests import SPARK, result_of
+from tools.versions.cell_tests import (
+    CONFLUENT_KAFKA,
+    END_TO_END,
+    KAFKA_PYTHON,
+    SPARK,
+    UNIT,
+    result_of,
+)
 from tools.versions.environments import Environment
 from tools.versions.page import PAGE, page, shown
 from tools.versions.plan import OURS, TABLES, Cell, Impossible, Trial, chosen
@@ -91,3 +98,12 @@ def test_the_page_is_of_runs() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(results)
     assert [place for place, result in results.items() if result.failed] == []
     assert {place for place, _ in chosen([])} >= set(results)
+
+
+def test_the_tests_of_a_cell_are_there() -> None:
+    """A test that was renamed, or a folder that moved, would not run in any cell, and pytest would not say so of a folder."""
+    root = Path(__file__).parents[2]
+    for name in {*CONFLUENT_KAFKA.names, *KAFKA_PYTHON.names, *SPARK.names, *END_TO_END.names}:
+        file, _, test = name.partition("::")
+        assert f"def {test}(" in (root / file).read_text(encoding="utf-8"), name
+    assert "tests/unit/core" in UNIT.names
