@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.avro.functions import from_avro, to_avro
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 
 
 @dataclass(frozen=True)

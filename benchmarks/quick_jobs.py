@@ -42,7 +42,7 @@ from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client, load_sending_client
 from tools.local_topics import producer
 

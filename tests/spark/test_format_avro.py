@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.avro.functions import from_avro, to_avro
 
 from pyspark_upsert_kafka.formats.avro import FORMAT
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from tests.conftest import Broker, options
 from tests.spark.batches import arrow_rows, load, refused, save
 from tests.spark.conftest import rows

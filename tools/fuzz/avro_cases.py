@@ -13,7 +13,7 @@ from typing import Any
 import fastavro
 from pyspark.sql.types import ArrayType, DataType, DateType, DecimalType, MapType, StructType
 
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from pyspark_upsert_kafka.registry.framing import prefix_of
 from tools.fuzz.case import UNKNOWN, Case, NoRow, Peer, Table, share_of_bad, spoiled, written
 from tools.fuzz.codecs import encoder_of

@@ -13,7 +13,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from tests.unit.formats.json.corpus import TOKENS
 from tools.fuzz.avro_cases import OTHER_SCHEMAS, other_prefix
 from tools.fuzz.case import Case, Table, share_of_bad, spoiled, written

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from pyspark_upsert_kafka.registry.framing import prefix_of
 from tools.fuzz.avro_types import Kind, Writer, record
 from tools.fuzz.case import Case, Table, share_of_bad, spoiled, written

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import boolean, text
-from pyspark_upsert_kafka.formats.avro.columns import columns_of
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolve_columns
-from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import Skipper, least_bytes
-from pyspark_upsert_kafka.formats.avro.derive import DERIVED, derived_schema, refuse_not_null
-from pyspark_upsert_kafka.formats.avro.model import Schema
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import DERIVED, columns_of, derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_decoding import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_types import Schema
+from pyspark_upsert_kafka.formats.avro.resolved_schema import Skipper, least_bytes
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 
 
@@ -114,7 +113,7 @@ def encoder(spec: CodecSpec) -> Encoder:
     Raises:
         SchemaError: The schema is wrong, or the columns do not fit it.
     """
-    from pyspark_upsert_kafka.formats.avro.encoding import datum_encoder
+    from pyspark_upsert_kafka.formats.avro.avro_encoding import datum_encoder
 
     settings = _settings_of(spec)
     _check_some_bytes(settings.schema)
@@ -140,8 +139,55 @@ def _settings_to_read(spec: CodecSpec) -> _Settings:
     settings = _settings_of(spec)
     _check_some_bytes(settings.schema)
     if not spec.options["schema"]:
-        refuse_not_null(spec.schema, spec.required, spec.side)
+        _refuse_not_null(spec.schema, spec.required, spec.side)
     return settings
+
+
+def _refuse_not_null(columns: StructType, required: frozenset[str], side: str) -> None:
+    """Refuses NOT NULL where a message cannot tell whether its writer had it too.
+
+    A column that may be NULL takes one byte more in a message, and nothing else in the message tells the two apart.
+    This connector writes all columns but the primary key as columns that may be NULL: whether Spark knows that a column
+    has no nulls depends on the query that made it.
+
+    Args:
+        columns: The columns that are read with a derived schema.
+        required: Those that no writer leaves NULL.
+        side: ``key`` or ``value``, for the error.
+
+    Raises:
+        SchemaError: A column, or what is within one, is NOT NULL.
+    """
+    if side == "key":
+        return
+    for field in columns.fields:
+        sure = field.nullable or field.name in required
+        path = _first_not_null(field.dataType, field.name) if sure else field.name
+        if path is not None:
+            raise SchemaError(
+                f"Column {path!r} is NOT NULL, and a message of format 'avro' does not tell whether its "
+                "writer knew that: it could be read wrong. Make it nullable, as this connector and "
+                f"Flink write it by default, or say what the messages are with '{side}.avro.schema'."
+            )
+
+
+def _first_not_null(column: DataType, path: str) -> str | None:
+    """The path of the first thing within a type that is NOT NULL; None = there is none."""
+    if isinstance(column, StructType):
+        within = [
+            (field.nullable, field.dataType, f"{path}.{field.name}") for field in column.fields
+        ]
+    elif isinstance(column, ArrayType):
+        within = [(column.containsNull, column.elementType, f"{path}[]")]
+    elif isinstance(column, MapType):
+        within = [(column.valueContainsNull, column.valueType, f"{path}{{}}")]
+    else:
+        return None
+    for nullable, inner, name in within:
+        found = _first_not_null(inner, name) if nullable else name
+        if found is not None:
+            return found
+    return None
 
 
 def _check_some_bytes(schema: Schema) -> None:

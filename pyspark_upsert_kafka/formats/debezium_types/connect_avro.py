@@ -22,9 +22,10 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats import avro_confluent
-from pyspark_upsert_kafka.formats.avro.columns import NamesInSchema
-from pyspark_upsert_kafka.formats.avro.decoding import datum_decoder, resolve_columns
-from pyspark_upsert_kafka.formats.avro.model import (
+from pyspark_upsert_kafka.formats.avro.avro_columns import NamesInSchema
+from pyspark_upsert_kafka.formats.avro.avro_decoding import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_types import (
     PRIMITIVES,
     Array,
     AvroType,
@@ -34,7 +35,6 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Schema,
     Union,
 )
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema, texts
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, SchemaDecoder

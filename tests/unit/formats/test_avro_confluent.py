@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent import with_definitions
 
 INT = {"name": "n", "type": "int"}

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats import decoded_size
-from pyspark_upsert_kafka.formats.avro.defaults import long
+from pyspark_upsert_kafka.formats.avro.avro_defaults import long
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoded_size import slot_bytes
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix

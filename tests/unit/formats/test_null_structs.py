@@ -17,7 +17,7 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.formats.exact_types import as_lists, with_type
 from tests.unit.formats.listed import Listed

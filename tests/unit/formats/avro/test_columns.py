@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from tests.unit.formats.avro.codecs import columns_of
 from tests.unit.formats.avro.writing import decimal, field, logical, record
 from tests.unit.formats.json.codecs import columns, required

@@ -29,8 +29,8 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro import FORMAT
-from pyspark_upsert_kafka.formats.avro.derive import derived_schema
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
 from tests.unit.formats.avro.writing import decimal, logical
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.json.codecs import columns, required

@@ -23,10 +23,10 @@ from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.decoding import resolution
-from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import MOST_EMPTY
-from pyspark_upsert_kafka.formats.avro.defaults import long
-from pyspark_upsert_kafka.formats.avro.schema import DEEPEST, parse_schema
+from pyspark_upsert_kafka.formats.avro import schema_resolution
+from pyspark_upsert_kafka.formats.avro.avro_defaults import long
+from pyspark_upsert_kafka.formats.avro.avro_row_path import MOST_EMPTY
+from pyspark_upsert_kafka.formats.avro.avro_schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoded_size import MAX_ROW_BYTES
@@ -177,7 +177,7 @@ def unions(levels: int) -> Any:
 
 def test_unions_that_multiply_at_each_level_of_the_columns_are_refused(monkeypatch):
     """A schema of 10 KB that means a hundred million ways to read a column is refused in words."""
-    monkeypatch.setattr(resolution, "_MOST_STEPS", 1_000)
+    monkeypatch.setattr(schema_resolution, "_MOST_STEPS", 1_000)
 
     def decoder(levels: int) -> Any:
         column: Any = LongType()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.decoding.resolution import resolve
-from pyspark_upsert_kafka.formats.avro.decoding.vectorised_path import vectorised_reader
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_decoding import vectorised_reader
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.schema_resolution import resolve
 from tests.laws import FULL, each_of, law
 from tests.unit.formats.avro.codecs import datum_decoder
 from tests.unit.formats.avro.corpus import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark_upsert_kafka.formats.avro.leaf_types.table import LOGICAL_TYPES, PLAIN_TYPES
+from pyspark_upsert_kafka.formats.avro.avro_types import LOGICAL_COLUMNS, PLAIN_COLUMNS
 from tests.unit.formats.avro.corpus import LEAVES
 
 
@@ -19,8 +19,8 @@ def declared(schema: Any) -> tuple[str, str]:
 
 def test_the_laws_try_each_leaf_type() -> None:
     """Each type of the table has values in the corpus, on each plain type that it may be declared of."""
-    known = {(plain, "") for plain in PLAIN_TYPES} | {
-        (plain, name) for name, type_ in LOGICAL_TYPES.items() for plain in type_.columns
+    known = {(plain, "") for plain in PLAIN_COLUMNS} | {
+        (plain, name) for name, columns in LOGICAL_COLUMNS.items() for plain in columns
     }
 
     assert {declared(kind.schema) for kind in LEAVES} == known

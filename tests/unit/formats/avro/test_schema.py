@@ -8,7 +8,8 @@ import pickle
 import pytest
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.model import (
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_types import (
     NO_DEFAULT,
     Array,
     Enum,
@@ -20,7 +21,6 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Reference,
     Union,
 )
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A"]}
 

@@ -14,7 +14,8 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.model import (
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_types import (
     NO_DEFAULT,
     Array,
     AvroType,
@@ -29,7 +30,6 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Schema,
     Union,
 )
-from pyspark_upsert_kafka.formats.avro.schema import parse_schema
 from tests.laws import law
 
 Json = Any

@@ -17,18 +17,22 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.formats.avro.columns import fields_to_write
-from pyspark_upsert_kafka.formats.avro.defaults import long, unwritten_field
-from pyspark_upsert_kafka.formats.avro.errors import type_label
-from pyspark_upsert_kafka.formats.avro.leaf_types import Timestamps, Writer, WrittenField
-from pyspark_upsert_kafka.formats.avro.leaf_types.numbers import longs
-from pyspark_upsert_kafka.formats.avro.leaf_types.table import write_leaf
-from pyspark_upsert_kafka.formats.avro.leaf_types.texts import byte_strings
-from pyspark_upsert_kafka.formats.avro.model import (
+from pyspark_upsert_kafka.formats.avro.avro_defaults import default_datum, long
+from pyspark_upsert_kafka.formats.avro.avro_leaf_writers import (
+    Timestamps,
+    Writer,
+    WrittenField,
+    byte_strings,
+    longs,
+    write_leaf,
+)
+from pyspark_upsert_kafka.formats.avro.avro_types import (
+    NO_DEFAULT,
     NULL,
     Array,
     AvroType,
     Enum,
+    Field,
     Fixed,
     Map,
     Primitive,
@@ -36,6 +40,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
     Reference,
     Schema,
     Union,
+    type_label,
 )
 from pyspark_upsert_kafka.formats.binary.byte_parts import (
     ByteParts,
@@ -159,7 +164,7 @@ class _Compiler:
     def _fields(
         self, record: Record, columns: StructType, prefix: str
     ) -> list[tuple[int, Writer] | bytes]:
-        positions = fields_to_write(record, columns, prefix)
+        positions = _fields_to_write(record, columns, prefix)
         fields: list[tuple[int, Writer] | bytes] = []
         for field in record.fields:
             if field.name in positions:
@@ -168,8 +173,67 @@ class _Compiler:
                 write = self.value(field.type, column.dataType, prefix + column.name)
                 fields.append((at, write))
             else:
-                fields.append(unwritten_field(self.schema, field, prefix + field.name))
+                fields.append(_unwritten_field(self.schema, field, prefix + field.name))
         return fields
+
+
+def _fields_to_write(record: Record, columns: StructType, path: str) -> dict[str, int]:
+    """The position of the column that each field is written from, by the name of the field.
+
+    A column is the field of exactly its name, else the only one that differs in case alone.
+
+    Args:
+        record: The record to be written.
+        columns: The columns, all of which need a field.
+        path: Where these columns stand, for errors: empty, or a name and a dot.
+
+    Raises:
+        SchemaError: A column has no field, or shares it with another.
+    """
+    names = [field.name for field in record.fields]
+    found: dict[str, int] = {}
+    for at, column in enumerate(columns.names):
+        name = _field_to_write(column, names, path)
+        if name in found:
+            raise SchemaError(
+                f"Columns {path + columns.names[found[name]]!r} and {path + column!r} both give the "
+                f"field {name!r} of the Avro schema."
+            )
+        found[name] = at
+    return found
+
+
+def _field_to_write(column: str, names: list[str], path: str) -> str:
+    alike = [column] if column in names else [n for n in names if n.lower() == column.lower()]
+    if len(alike) == 1:
+        return alike[0]
+    if alike:
+        raise SchemaError(
+            f"Column {path + column!r} may be any of the fields {', '.join(alike)} of the Avro "
+            "schema; write its name as one of them."
+        )
+    raise SchemaError(
+        f"The Avro schema has no field for column {path + column!r}; its fields there: "
+        f"{', '.join(names)}."
+    )
+
+
+def _unwritten_field(schema: Schema, field: Field, path: str) -> bytes:
+    """What is written for a field that no column gives: its default.
+
+    Raises:
+        SchemaError: It has none, or a wrong one.
+    """
+    if field.default is NO_DEFAULT:
+        raise SchemaError(
+            f"No column gives the field {path!r} of the Avro schema, and it has no default."
+        )
+    try:
+        return default_datum(schema, field.type, field.default)
+    except ValueError as why:
+        raise SchemaError(
+            f"The default of the field {path!r} of the Avro schema is wrong: {why}."
+        ) from None
 
 
 def _has_text_keys(column: DataType) -> TypeGuard[MapType]:

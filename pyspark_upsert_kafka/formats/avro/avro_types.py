@@ -1,4 +1,4 @@
-"""Avro's types, as a schema declares them (Avro specification 1.12, "Schema Declaration")."""
+"""Avro's types, as a schema declares them (Avro specification 1.12): which there are, the columns that leaf types mean, and how errors name them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,29 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
+
 PRIMITIVES: Final = frozenset(
     ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
 )
-
 NO_DEFAULT: Final = ...
 """The default of a field that has none; ``None`` is the default ``null``."""
 
@@ -138,6 +157,41 @@ class Schema:
 NULL: Final = Primitive("null")
 
 
+_TEXT_OR_BYTES = {"string": StringType(), "fixed": BinaryType()}
+_DECIMAL = {"bytes": DecimalType(), "fixed": DecimalType()}
+_INT, _LONG = {"int": IntegerType()}, {"long": LongType()}
+_ZONED, _LOCAL = {"long": TimestampType()}, {"long": TimestampNTZType()}
+
+PLAIN_COLUMNS: Mapping[str, DataType] = {
+    "boolean": BooleanType(),
+    "int": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "bytes": BinaryType(),
+    "string": StringType(),
+    "fixed": BinaryType(),
+    "enum": StringType(),
+}
+"""The column that a schema means by each leaf type without a logical type."""
+
+# For Spark's own reader nanoseconds and times are numbers, and a uuid is what it stands on.
+LOGICAL_COLUMNS: Mapping[str, Mapping[str, DataType]] = {
+    "date": {"int": DateType()},
+    "time-millis": _INT,
+    "time-micros": _LONG,
+    "timestamp-millis": _ZONED,
+    "timestamp-micros": _ZONED,
+    "timestamp-nanos": _LONG,
+    "local-timestamp-millis": _LOCAL,
+    "local-timestamp-micros": _LOCAL,
+    "local-timestamp-nanos": _LONG,
+    "uuid": _TEXT_OR_BYTES,
+    "decimal": _DECIMAL,
+}
+"""What each logical type may be declared of, ``duration`` of nothing, and the column that a schema means by it then."""
+
+
 def _likeness(avro: AvroType) -> object:
     if isinstance(avro, Primitive):
         return Primitive, avro.type
@@ -157,3 +211,37 @@ def plain_name(leaf: LeafSchema) -> str:
 def logical_of(leaf: LeafSchema) -> Logical | None:
     """The logical type of a leaf; None = it has none."""
     return None if isinstance(leaf, Enum) else leaf.logical
+
+
+def field_label(path: str) -> str:
+    """A field; the empty path is the whole datum."""
+    return f"field {path!r}" if path else "the datum"
+
+
+def sql_type(column: pa.DataType) -> str:
+    """A column's type in the words of SQL."""
+    return str(from_arrow_type(column).simpleString()).upper()
+
+
+def type_label(avro: AvroType) -> str:
+    """A type in the words of its schema: ``long``, ``long (timestamp-micros)``, ``record``."""
+    if not isinstance(avro, Primitive | Fixed):
+        return type(avro).__name__.lower()
+    plain = avro.type if isinstance(avro, Primitive) else f"fixed({avro.size})"
+    if avro.logical is None:
+        return plain
+    if avro.logical.name != "decimal":
+        return f"{plain} ({avro.logical.name})"
+    return f"{plain} (decimal({avro.logical.precision},{avro.logical.scale}))"
+
+
+def mismatch(path: str, column: pa.DataType, avro: AvroType) -> SchemaError:
+    """The error of a field whose column cannot hold what is written."""
+    return SchemaError(
+        f"{field_label(path)} is {sql_type(column)}, which cannot hold Avro's {type_label(avro)}"
+    )
+
+
+def unreadable(path: str, what: str) -> UnreadableError:
+    """The error of a message."""
+    return UnreadableError(f"{field_label(path)}: {what}")

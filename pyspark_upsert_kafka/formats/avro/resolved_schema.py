@@ -14,10 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.avro.cursors import Cursor, Cursors
-from pyspark_upsert_kafka.formats.avro.leaf_types import ColumnReader, Leaf, ValueReader
-from pyspark_upsert_kafka.formats.avro.leaf_types.table import skip_leaf
-from pyspark_upsert_kafka.formats.avro.model import (
+from pyspark_upsert_kafka.formats.avro.avro_cursors import Cursor, Cursors
+from pyspark_upsert_kafka.formats.avro.avro_leaf_readers import (
+    ColumnReader,
+    Leaf,
+    ValueReader,
+    skip_leaf,
+)
+from pyspark_upsert_kafka.formats.avro.avro_types import (
     NULL,
     Array,
     AvroType,
@@ -32,9 +36,6 @@ from pyspark_upsert_kafka.formats.avro.model import (
 )
 from pyspark_upsert_kafka.formats.decoded_size import item_bytes
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-
-MOST_EMPTY = 10_000
-"""How many items that take no bytes a message may have: a few bytes must not fill the memory."""
 
 _STRING = Primitive("string")
 

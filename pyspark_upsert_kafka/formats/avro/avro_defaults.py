@@ -8,13 +8,11 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.model import (
+from pyspark_upsert_kafka.formats.avro.avro_types import (
     NO_DEFAULT,
     Array,
     AvroType,
     Enum,
-    Field,
     Fixed,
     Map,
     Primitive,
@@ -25,8 +23,7 @@ from pyspark_upsert_kafka.formats.avro.model import (
 from pyspark_upsert_kafka.formats.binary.numbers import varint
 
 _BITS = {"int": 32, "long": 64}
-
-MOST_VALUES = 100_000
+_MOST_VALUES = 100_000
 """The number of values that a default may be made of: records within records multiply with each level."""
 
 
@@ -39,24 +36,6 @@ def default_datum(schema: Schema, avro: AvroType, value: Any) -> bytes:
     return _Defaults(schema).datum(avro, value)
 
 
-def unwritten_field(schema: Schema, field: Field, path: str) -> bytes:
-    """What is written for a field that no column gives: its default.
-
-    Raises:
-        SchemaError: It has none, or a wrong one.
-    """
-    if field.default is NO_DEFAULT:
-        raise SchemaError(
-            f"No column gives the field {path!r} of the Avro schema, and it has no default."
-        )
-    try:
-        return default_datum(schema, field.type, field.default)
-    except ValueError as why:
-        raise SchemaError(
-            f"The default of the field {path!r} of the Avro schema is wrong: {why}."
-        ) from None
-
-
 class _Defaults:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -64,8 +43,8 @@ class _Defaults:
 
     def datum(self, avro: AvroType, value: Any) -> bytes:
         self._values += 1
-        if self._values > MOST_VALUES:
-            raise ValueError(f"it is made of more than {MOST_VALUES} values")
+        if self._values > _MOST_VALUES:
+            raise ValueError(f"it is made of more than {_MOST_VALUES} values")
         return _datum(self, avro, value)
 
     def record(self, name: str) -> Record | None:

@@ -1,4 +1,4 @@
-"""Avro schemas from their JSON: declarations become the types of `model` in one pass, which costs what the text is long.
+"""Avro schemas from their JSON: declarations become types in one pass, which costs what the text is long.
 
 The rules are those of the Avro specification 1.12, as Java has them, with what is in use besides: letters of any language
 in names (in Java too), dashes in namespaces (in Java before 1.12.1), a type within a ``type`` (in fastavro).
@@ -15,8 +15,8 @@ from reprlib import repr as short_repr
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.avro.leaf_types.table import is_known
-from pyspark_upsert_kafka.formats.avro.model import (
+from pyspark_upsert_kafka.formats.avro.avro_types import (
+    LOGICAL_COLUMNS,
     NO_DEFAULT,
     PRIMITIVES,
     Array,
@@ -275,7 +275,7 @@ def _logical_type(declared: Mapping[str, Json], plain: str, size: int = 0) -> Lo
         size: Number of bytes, of a fixed.
     """
     name = declared.get("logicalType")
-    if not isinstance(name, str) or not is_known(name, plain):
+    if not isinstance(name, str) or plain not in LOGICAL_COLUMNS.get(name, ()):
         return None
     if name == "uuid" and plain == "fixed" and size != 16:
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pyspark_upsert_kafka.formats.avro.errors import unreadable
+from pyspark_upsert_kafka.formats.avro.avro_types import unreadable
 from pyspark_upsert_kafka.formats.binary.numbers import Numbers, unzigzag
 from pyspark_upsert_kafka.formats.decoded_size import Budget, check_row
 
@@ -89,6 +89,19 @@ class Cursors:
     fallback: Numbers
     budget: Budget
 
+    @staticmethod
+    def of(messages: Sequence[bytes], prefix_length: int) -> Cursors:
+        """A cursor into each message, behind the prefix."""
+        from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
+
+        buffer, count = MessageBuffer.of(messages), len(messages)
+        begin, end = buffer.bounds[:-1], buffer.bounds[1:]
+        nothing = np.zeros(count, bool)
+        seen = Cursors(buffer, begin.copy(), end, np.arange(count), nothing, Budget(count))
+        seen.leave(begin == end)
+        seen.move(prefix_length)
+        return seen
+
     def select(self, chosen: Numbers) -> Cursors:
         """A copy for the messages at these places."""
         some = self.at[chosen], self.end[chosen], self.rows[chosen]
@@ -126,16 +139,3 @@ class Cursors:
             self.leave(beyond)
             codes[beyond] = 0
         return unzigzag(codes)
-
-
-def cursors_of(messages: Sequence[bytes], prefix_length: int) -> Cursors:
-    """A cursor into each message, behind the prefix."""
-    from pyspark_upsert_kafka.formats.binary.message_buffer import MessageBuffer
-
-    buffer, count = MessageBuffer.of(messages), len(messages)
-    begin, end = buffer.bounds[:-1], buffer.bounds[1:]
-    nothing = np.zeros(count, bool)
-    seen = Cursors(buffer, begin.copy(), end, np.arange(count), nothing, Budget(count))
-    seen.leave(begin == end)
-    seen.move(prefix_length)
-    return seen

@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.avro.cursors import Cursor
-from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
-    MOST_EMPTY,
+from pyspark_upsert_kafka.formats.avro.avro_cursors import Cursor
+from pyspark_upsert_kafka.formats.avro.avro_leaf_readers import ValueReader
+from pyspark_upsert_kafka.formats.avro.avro_types import unreadable
+from pyspark_upsert_kafka.formats.avro.resolved_schema import (
     Node,
     RecordNode,
     RecursiveNode,
@@ -23,10 +24,11 @@ from pyspark_upsert_kafka.formats.avro.decoding.resolved_schema import (
     added_by_item,
     least_bytes,
 )
-from pyspark_upsert_kafka.formats.avro.errors import byte_count, unreadable
-from pyspark_upsert_kafka.formats.avro.leaf_types import ValueReader
 from pyspark_upsert_kafka.formats.decoded_size import Budget
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
+
+MOST_EMPTY = 10_000
+"""How many items that take no bytes a message may have: a few bytes must not fill the memory."""
 
 DEEPEST = 100
 """How deep a record may stand within itself."""
@@ -50,7 +52,7 @@ def value_reader(schema: ResolvedSchema, prefix_length: int = 0) -> Callable[[by
             raise UnreadableError("records stand within themselves too often") from None
         if cursor.remaining:
             are = "is" if cursor.remaining == 1 else "are"
-            raise UnreadableError(f"{byte_count(cursor.remaining)} {are} left after the datum")
+            raise UnreadableError(f"{_byte_count(cursor.remaining)} {are} left after the datum")
         return seen
 
     return value
@@ -185,8 +187,13 @@ class _Readers:
 def _check_items(cursor: Cursor, count: int, path: str, least: int, added: float) -> None:
     """Whether a block may have this number of items, given the bytes that each takes and adds."""
     if least and count * least > cursor.remaining:
-        raise unreadable(path, f"there are {count} items in {byte_count(cursor.remaining)}")
+        raise unreadable(path, f"there are {count} items in {_byte_count(cursor.remaining)}")
     cursor.empty += 0 if least else count
     if cursor.empty > MOST_EMPTY:
         raise unreadable(path, f"there are more than {MOST_EMPTY} items that take no bytes")
     cursor.add(count * added)
+
+
+def _byte_count(count: int) -> str:
+    """A number of bytes."""
+    return "1 byte" if count == 1 else f"{count} bytes"
