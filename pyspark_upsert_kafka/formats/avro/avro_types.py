@@ -136,7 +136,7 @@ class Reference:
 
 
 LeafSchema: TypeAlias = "Primitive | Fixed | Enum"
-"""What holds no other types; see `pyspark_upsert_kafka.formats.avro.leaf_types`."""
+"""What holds no other types."""
 
 AvroType: TypeAlias = "Primitive | Fixed | Enum | Array | Map | Record | Union | Reference"
 
