@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.mutants.__main__ import ROOT, every_mutation, main, proof
+from tools.mutants.__main__ import FOLDERS, ROOT, every_mutation, main, proof
 from tools.mutants.equivalent import EQUIVALENT, Equivalent
 from tools.mutants.mutations import chosen, mutations_of
-from tools.mutants.nearest import Nearest
+from tools.mutants.nearest import PACKAGE, Nearest
 from tools.mutants.trial import MutantsError
 
 
@@ -112,7 +112,11 @@ def tree(tmp_path: Path) -> Path:
         "pyspark_upsert_kafka/core/untested.py": "A = 1\n",
         "pyspark_upsert_kafka/core/shown.py": '"""One more.\n\n>>> f(1)\n2\n"""\n\n\ndef f(a):\n    return a + 1\n',
         "tests/__init__.py": "",
-        "tests/unit/core/samples.py": "from pyspark_upsert_kafka.core.largest import largest\n",
+        "tests/unit/core/samples.py": (
+            "from pyspark_upsert_kafka.core.largest import largest\n\n\ndef more():\n"
+            "    from tests.unit.core.more_samples import more\n"
+        ),
+        "tests/unit/core/more_samples.py": "from tests.unit.core.samples import largest\n",
         "tests/unit/core/test_larger.py": (
             "from pyspark_upsert_kafka.core.larger import larger\n\n\ndef test_it():\n"
             "    assert larger(1, 2) == 2\n    assert larger(2, 1) == 2\n"
@@ -128,7 +132,10 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_tests_of_a_module(tree: Path) -> None:
-    """Examples of its docstrings, its own file and those of its folder that import it; else those that do so by something else."""
+    """Examples of its docstrings, its own file and those of its folder that import it; else those that do so by something else.
+
+    What is beside the tests may import one another.
+    """
     nearest = Nearest(tree)
 
     assert nearest.of("core/larger.py") == (
@@ -182,6 +189,12 @@ def test_what_is_named_the_same_is_a_mutation_of_the_code() -> None:
     made = {(each.module, each.before, each.after) for each in every_mutation(ROOT, modules)}
 
     assert [each for each in EQUIVALENT if (each.module, each.before, each.after) not in made] == []
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_folders_are_there(folder: str) -> None:
+    """One that was moved would be left out."""
+    assert (ROOT / PACKAGE / folder).exists()
 
 
 def test_a_folder_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """`make mutants`: are small mistakes noticed by the unit tests?
 
-Of all small mistakes that can be made in the core, the source, the sink and the reading of Kafka, 150 are chosen: a comparison that is
-off by one, a check or a call that is missing, another number. Each is made in a copy of the tree, and the unit tests that are nearest
+Of all small mistakes that can be made in the core, in what reads and writes a table, and in what fetches from Kafka, 150 are chosen: a
+comparison that is off by one, a check or a call that is missing, another number. Each is made in a copy of the tree, and the unit tests that are nearest
 to the module run. A mistake that they do not notice survives. The last line is the verdict: at least 95 % must be noticed. Those that
 change nothing are in `equivalent.py`, with the reason, and do not count.
 
@@ -26,7 +26,16 @@ from tools.mutants.trial import Copy, Ended, MutantsError
 from tools.verdict import Held, verdict
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("core", "source", "sink", "kafka/fetching")
+FOLDERS = (
+    "core",
+    "connector/planning",
+    "connector/reading",
+    "connector/writing",
+    "connector/bad_messages.py",
+    "connector/dead_letter_replay.py",
+    "kafka/fetching",
+)
+"""Or modules."""
 SEED = 1
 COUNT = 150
 NOTICED = 0.95
@@ -35,7 +44,7 @@ NOTICED = 0.95
 def main(arguments: Sequence[str]) -> int:
     """Prints the table and the verdict."""
     asked = _asked(arguments)
-    every = every_mutation(ROOT, asked.folders or FOLDERS)
+    every = every_mutation(ROOT, asked.folders)
     some = chosen(every, asked.count, asked.seed)
     if asked.list:
         print(*some, sep="\n")
@@ -136,7 +145,7 @@ def _borrowed(copies: SimpleQueue[Copy]) -> Iterator[Copy]:
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
-    parser.add_argument("folders", nargs="*")
+    parser.add_argument("folders", nargs="*", default=FOLDERS)
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=2)

@@ -53,13 +53,16 @@ class Nearest:
     def _folder(self, module: str) -> Path:
         return self._unit / Path(module).parts[0]
 
-    @cache  # noqa: B019 - it lives as long as the program
     def _imported(self, path: Path) -> frozenset[Path]:
-        """The files of the package that a file imports, itself or by what is beside the tests."""
+        """The files of the package that a file imports, itself or by what is beside the tests, where files import one another."""
         found: set[Path] = set()
-        for module, name in _imports(path):
-            for each in self._files(module, name):
-                found |= self._imported(each) if self._root / TESTS in each.parents else {each}
+        beside = [path]
+        for read in beside:
+            for each in (each for names in self._imports(read) for each in self._files(*names)):
+                if self._root / TESTS not in each.parents:
+                    found.add(each)
+                elif each not in beside:
+                    beside.append(each)
         return frozenset(found)
 
     def _files(self, module: str, name: str) -> Iterator[Path]:
@@ -71,17 +74,17 @@ class Nearest:
                 return
         passed_on = base / "__init__.py"
         if passed_on.exists():
-            sources = [source for source, each in _imports(passed_on) if each == name]
+            sources = [source for source, each in self._imports(passed_on) if each == name]
             yield from (each for source in sources for each in self._files(source, name))
             yield passed_on
 
-
-def _imports(path: Path) -> list[tuple[str, str]]:
-    """Modules of this project that a file imports, and the names that it takes from them."""
-    ours = [
-        (node.module, alias.name)
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    ]
-    return [(module, name) for module, name in ours if module.split(".")[0] in (PACKAGE, TESTS)]
+    @cache  # noqa: B019 - it lives as long as the program
+    def _imports(self, path: Path) -> list[tuple[str, str]]:
+        """Modules of this project that a file imports, and the names that it takes from them."""
+        ours = [
+            (node.module, alias.name)
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for alias in node.names
+        ]
+        return [(module, name) for module, name in ours if module.split(".")[0] in (PACKAGE, TESTS)]
