@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark_upsert_kafka.core.errors import OptionError
 
 _SECRET = re.compile(
-    r"password|passphrase|secret|token|jaas|user[-.]?info|credential"
+    r"password|passphrase|secret|token(?!\.provider$)|oauthbearer\.config|jaas|user[-.]?info|credential"
     r"|ssl\.key(?!\.location|store\.(?:location|type|certificate))|keystore\.key"
     r"|private\.key|(?:api|access)[-.]?key|^ddl$"
 )
@@ -33,6 +33,24 @@ _MISSPELT = re.compile(r"\$\{\s*(?:env|file)\s*:[^}]*\}", re.IGNORECASE)
 """A reference, or what was meant as one."""
 _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+_CONFIG = "oauthbearer.config"
+"""How the name ends of a setting that may hold secrets among what is none: it is a text that a provider of tokens understands."""
+
+_ENTRY_OF_CONFIG = re.compile(r"([\w.-]+)[\"']?\s*[=:]\s*[\"']?([^\s,;&\"'}]+)")
+
+
+def secrets_in(name: str, value: str) -> list[str]:
+    """What is secret in a setting: nothing, the whole value, or some of its entries.
+
+    >>> secrets_in("sasl.oauthbearer.config", "region=eu client_secret=s3cret"), secrets_in("sasl.password", "a=b")
+    (['s3cret'], ['a=b'])
+    """
+    entries = _ENTRY_OF_CONFIG.findall(value) if name.endswith(_CONFIG) else []
+    if entries:
+        return [each for key, each in entries if is_secret(key)]
+    return [value] if is_secret(name) else []
 
 
 def is_secret(name: str) -> bool:
@@ -122,7 +140,7 @@ def has_literal_secret(given: Mapping[str, str]) -> bool:
 
 def _is_literal_secret(name: str, value: str) -> bool:
     if is_secret(name):
-        return not _REFERENCE.fullmatch(value.strip())
+        return any(not _REFERENCE.fullmatch(each.strip()) for each in secrets_in(name, value))
     return any(not _REFERENCE.search(user) for user in user_infos(name, value))
 
 

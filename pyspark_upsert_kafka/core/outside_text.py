@@ -12,7 +12,7 @@ from types import MappingProxyType
 from urllib.parse import quote, quote_plus
 
 from pyspark_upsert_kafka.core.errors import printable
-from pyspark_upsert_kafka.core.masking import USER_INFO, is_secret, user_infos
+from pyspark_upsert_kafka.core.masking import USER_INFO, secrets_in, user_infos
 
 _MOST = 1_000
 """So many characters of a text are shown."""
@@ -28,6 +28,9 @@ _LOGIN = re.compile(r"LoginModule|password\s*=\s*[\"']?([^\"'\s;]*)", re.IGNOREC
 _BASIC = re.compile(r"\b(basic\s+)([a-z0-9+/_-]{4,}={0,2})", re.IGNORECASE)
 _BEARER = re.compile(r"\b(bearer\s+)(?=[a-z]*[0-9+/_=.~-])[a-z0-9+/_=.~-]{8,}", re.IGNORECASE)
 """A login as HTTP sends it, in an answer that repeats the request."""
+
+_JWT = re.compile(r"\beyJ[\w-]{4,}(?:\.[\w-]*){1,4}")
+"""A JSON Web Token, which begins with an object in base64, or the begin of one that was cut."""
 
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{4,}={0,2}")
 _LEAST, _LEAST_CORE = 3, 4
@@ -63,6 +66,7 @@ class OutsideText:
             text = _IN_BASE64.sub(self._without_encoded, text)
         text = USER_INFO.sub(rf"\1{_STARS}@", text)
         text = _BEARER.sub(rf"\1{_STARS}", _BASIC.sub(_without_basic, text))
+        text = _JWT.sub(_STARS, text)
         text = printable(text)
         return text if len(text) <= most else f"{text[:most]}…"
 
@@ -105,8 +109,9 @@ def _secrets(settings: Mapping[str, object]) -> Iterator[str]:
         if not isinstance(value, str):
             continue
         logins = list(_LOGIN.finditer(value))
-        if logins or is_secret(name.replace("_", ".")):
+        if logins:
             yield value
+        yield from secrets_in(name.replace("_", "."), value)
         yield from (login[1] or "" for login in logins)
         for user in user_infos(name, value):
             yield user

@@ -80,8 +80,10 @@ def raise_if_fatal(errors: ClientErrors) -> None:
     """Does nothing as long as brokers may confirm messages yet.
 
     Raises:
-        BrokerError: The client is refused, for so long that it will stay so.
+        BrokerError: The client is refused, for so long that it will stay so, or has no token to log in with.
     """
+    if (lost := errors.lost_login) is not None:
+        raise type(lost)(f"Nothing can be written. {lost}") from None
     fatal = errors.fatal_error
     if fatal is not None:
         raise BrokerError(f"Nothing can be written: {fatal}.{SECURITY_HINT}") from None

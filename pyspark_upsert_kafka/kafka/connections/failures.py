@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from types import MappingProxyType
 
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.kafka.connections.login_tokens import LoginTokens
 
 
 class Kind(Enum):
@@ -168,6 +170,8 @@ class ClientErrors:
         self._clock = clock
         self.shown: Callable[[str], str] = OutsideText(settings).shown
         """Makes what the client or a broker says fit to be shown."""
+        self.tokens: LoginTokens | None = None
+        """By which the client logs in; None = in another way, or the client asks for them itself."""
         self._lock = threading.Lock()
         self._refusals = 0
         self.clear()
@@ -229,6 +233,11 @@ class ClientErrors:
             return (
                 self._security if is_fatal and (self._is_certain or self._times >= _OFTEN) else None
             )
+
+    @property
+    def lost_login(self) -> BrokerError | None:
+        """Why there is no token to log in with, once a login was refused; None = there is one, or none is needed."""
+        return self.tokens.lost if self.tokens is not None and self._security else None
 
     def describe(self, said: str = "") -> str:
         """The last error, and what to check when it is about security: to append to a sentence.

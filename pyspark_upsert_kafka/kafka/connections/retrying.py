@@ -212,6 +212,8 @@ class Retrying:
     def _raise_if_fatal(self, what: str, failure: Failure) -> None:
         if failure.kind is Kind.SECURITY:
             self.errors.add(failure.text, security=True)
+        if (lost := self.errors.lost_login) is not None:
+            raise type(lost)(f"Could not {what} at {self.servers!r}. {lost}")
         fatal = self.errors.fatal_error
         if fatal is None and (failure.kind.is_retriable or failure.kind is Kind.SECURITY):
             return

@@ -180,6 +180,8 @@ class RangeFetch:
             self._progress_at = self._checked_at
         now = self._checked_at
         waited_s, errors = now - self._progress_at, self._fetcher.errors
+        if loss is None and (lost := errors.lost_login) is not None:
+            raise type(lost)(f"{self._place()} cannot be read. {lost}")
         if loss is None and errors.fatal_error is not None:
             raise BrokerError(
                 f"{self._place()} cannot be read: {errors.fatal_error}.{SECURITY_HINT}"

@@ -6,10 +6,8 @@ import base64
 import json
 import re
 import ssl
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -17,11 +15,18 @@ from urllib.request import Request
 
 from kafka.errors import KafkaError
 
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.login_tokens import (
+    AsksItself,
+    LoginTokens,
+    Token,
+    shared_tokens,
+)
+from pyspark_upsert_kafka.kafka.connections.token_providers import PROVIDER, tokens_of
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 
 if IS_KAFKA_PYTHON_3:
@@ -33,7 +38,7 @@ _OIDC = "sasl.oauthbearer."
 NAMES = frozenset({
     "enable.sasl.oauthbearer.unsecure.jwt", "https.ca.location", f"{_OIDC}client.id",
     f"{_OIDC}client.secret", f"{_OIDC}config", f"{_OIDC}extensions", f"{_OIDC}method", f"{_OIDC}scope",
-    f"{_OIDC}token.endpoint.url",
+    f"{_OIDC}token.endpoint.url", PROVIDER,
 })  # fmt: skip
 """The properties that `token_provider` follows."""
 
@@ -41,8 +46,6 @@ _TIMEOUT_S = 10.0
 """For a whole answer of the provider."""
 _ERROR_CODE = re.compile("[a-z_]{1,50}")
 """An error's code (RFC 6749, section 5.2): words for which the provider may put in nothing else."""
-_USED_SHARE = 0.8
-"""A token is renewed after this share of its life: Java's ``sasl.login.refresh.window.factor``."""
 
 
 class TokenError(KafkaError):  # type: ignore[misc]
@@ -58,76 +61,69 @@ class TokenError(KafkaError):  # type: ignore[misc]
         self.retriable = retriable
 
 
-@dataclass(frozen=True)
-class Token:
-    """A token and when to get another one.
-
-    Args:
-        text: As it is sent.
-        expires_at: When the broker no longer takes it, in seconds since 1970.
-    """
-
-    text: str = field(repr=False)
-    expires_at: float
-
-
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
-    """Gives kafka-python a token that is valid, for each new connection.
+    """Gives kafka-python a token that is good, for each new connection.
 
     Args:
-        fetch: Gets a new token.
-        extensions: SASL extensions (KIP-342).
-        errors: Where it is reported that a token could not be renewed.
+        tokens: The tokens.
+        errors: Where it is reported that there is none.
     """
 
-    def __init__(
-        self, fetch: Callable[[], Token], extensions: Mapping[str, str], errors: ClientErrors
-    ) -> None:
-        self._fetch, self._extensions, self._errors = fetch, dict(extensions), errors
-        self._lock = threading.Lock()
-        self._token: Token | None = None
-        self._renew_at = 0.0
+    def __init__(self, tokens: LoginTokens, errors: ClientErrors) -> None:
+        self._tokens, self._errors = tokens, errors
+        self._given: Token | None = None
 
     def token(self) -> str:
-        """A token; the one of before when a new one cannot be had: the broker decides about it.
+        """A token.
 
         Raises:
-            TokenError: There is none at all.
+            TokenError: There is none.
         """
-        with self._lock:
-            if self._token is None or time.time() >= self._renew_at:
-                try:
-                    self._renew()
-                except TokenError as error:
-                    if self._token is None:
-                        raise
-                    self._errors.add(str(error), security=not error.retriable)
-            return self._token.text if self._token else ""
+        try:
+            if self._given is None:
+                self._tokens.serve(AsksItself(self))
+            self._given = self._tokens.token()
+        except BrokerError as error:
+            passes = isinstance(error, RetriableBrokerError)
+            # What the client asks itself may come back; of a provider that is named, a query that is started again.
+            is_lost = self._errors.tokens is not None or not passes
+            self._errors.add(str(error), security=is_lost)
+            raise TokenError(str(error), retriable=passes) from None
+        return self._given.text
 
     def extensions(self) -> dict[str, str]:
-        """SASL extensions."""
-        return self._extensions
-
-    def _renew(self) -> None:
-        now = time.time()
-        self._token = self._fetch()
-        self._renew_at = now + _USED_SHARE * (self._token.expires_at - now)
+        """The SASL extensions of the token that was given last."""
+        return {} if self._given is None else dict(self._given.extensions)
 
 
 def token_provider(given: Mapping[str, str], errors: ClientErrors) -> TokenProvider:
-    """Where tokens come from: an OpenID Connect provider, or the client itself.
+    """Where tokens come from: a provider that is named, one of OpenID Connect, or the client itself.
 
     Args:
         given: The properties, references replaced.
-        errors: Where it is reported that a token could not be renewed.
+        errors: Where it is reported that there is no token.
 
     Raises:
         OptionError: Something is missing or malformed.
     """
+    errors.tokens = tokens_of(given)
+    return TokenProvider(errors.tokens or _own_tokens(given), errors)
+
+
+def _own_tokens(given: Mapping[str, str]) -> LoginTokens:
     extensions = _pairs(f"{_OIDC}extensions", given.get(f"{_OIDC}extensions", ""), ",")
+    ask: Callable[[], object]
     if given.get("enable.sasl.oauthbearer.unsecure.jwt", "false").lower() == "true":
         claims = _pairs(f"{_OIDC}config", given.get(f"{_OIDC}config", ""), " ")
-        return TokenProvider(lambda: unsecured(claims, time.time()), extensions, errors)
+        provider, ask = "unsecured", lambda: (*unsecured(claims, time.time()), "", extensions)
+    else:
+        _check_oidc(given)
+        provider, ask = "OpenID Connect", lambda: (*requested(given), "", extensions)
+    settings = tuple((name, given[name]) for name in sorted(NAMES & given.keys()))
+    return shared_tokens(settings, lambda: LoginTokens(provider, ask))
+
+
+def _check_oidc(given: Mapping[str, str]) -> None:
     missing = [
         name for name in ("token.endpoint.url", "client.id", "client.secret") if f"{_OIDC}{name}" not in given
     ]  # fmt: skip
@@ -142,7 +138,6 @@ def token_provider(given: Mapping[str, str], errors: ClientErrors) -> TokenProvi
             f"Invalid value for option '{PREFIX}{_OIDC}token.endpoint.url': expected an address that begins with "
             "'https://' or 'http://'."
         )
-    return TokenProvider(lambda: requested(given), extensions, errors)
 
 
 def _pairs(name: str, value: str, separator: str) -> dict[str, str]:
@@ -154,7 +149,7 @@ def _pairs(name: str, value: str, separator: str) -> dict[str, str]:
     return {key.strip(): text for key, _, text in parts}
 
 
-def unsecured(claims: Mapping[str, str], now: float) -> Token:
+def unsecured(claims: Mapping[str, str], now: float) -> tuple[str, float]:
     """A token without a signature, as librdkafka makes it (RFC 7515, appendix A.5): for trials only."""
     life_s = int(claims.get("lifeSeconds", "3600"))
     body: dict[str, Any] = {
@@ -164,14 +159,14 @@ def unsecured(claims: Mapping[str, str], now: float) -> Token:
     }
     if "scope" in claims:
         body[claims.get("scopeClaimName", "scope")] = claims["scope"].split(",")
-    return Token(f"{_encoded({'alg': 'none'})}.{_encoded(body)}.", now + life_s)
+    return f"{_encoded({'alg': 'none'})}.{_encoded(body)}.", now + life_s
 
 
 def _encoded(part: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
 
 
-def requested(given: Mapping[str, str]) -> Token:
+def requested(given: Mapping[str, str]) -> tuple[str, float]:
     """A token of the OpenID Connect provider, by the client's credentials (RFC 6749, section 4.4).
 
     Raises:
@@ -212,11 +207,11 @@ def _shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-def _token_in(url: str, answer: bytes, began: float) -> Token:
+def _token_in(url: str, answer: bytes, began: float) -> tuple[str, float]:
     try:
         found = json.loads(answer)
         token = found["access_token"]
-        return Token(str(token), _expiry(str(token)) or began + float(found["expires_in"]))
+        return str(token), _expiry(str(token)) or began + float(found["expires_in"])
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
         raise TokenError(
             f"The token endpoint {_shown(url)} answered without an access_token that says when it expires",

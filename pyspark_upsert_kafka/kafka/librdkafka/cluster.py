@@ -131,6 +131,8 @@ class RetryingAdminClient:
         fatal, unreachable = self._errors.fatal_error, self._errors.unreachable
         if fatal is not None:
             raise AttemptError(Failure(Kind.SECURITY, fatal))
+        if self._errors.lost_login is not None:
+            raise AttemptError(Failure(Kind.SECURITY, self._errors.security_error))
         if unreachable is None:
             return
         if unreachable.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001

@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.kafka.connections import failures
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.connections.login_tokens import TOKENS
 from pyspark_upsert_kafka.kafka.connections.tls import tls_context
 
 _KINDS = {
@@ -110,6 +111,7 @@ class ReportedErrors(ClientErrors):
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         super().__init__(config or {})
         self._config = config
+        self.tokens = None if config is None else config.get(TOKENS)
         self._certificates: dict[str, str] = {}
 
     def on_error(self, error: KafkaError) -> None:
@@ -120,6 +122,8 @@ class ReportedErrors(ClientErrors):
             text = explained(error.code(), said) + self._certificate_error(said)
             hung_up = _OTHER_PROTOCOL.search(text) is not None
             is_refused = kind_of(error) is Kind.SECURITY
+            if self.tokens is not None and error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001
+                text += f" ({self.tokens.described()})"
             self.add(text, security=is_refused or hung_up, certain=is_refused and not hung_up)
         if error.code() in UNREACHABLE:
             self.unreachable = error

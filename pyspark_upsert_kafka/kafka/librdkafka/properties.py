@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import confluent_kafka as ck
 from confluent_kafka import KafkaException
 
 from pyspark_upsert_kafka.core import key_stores
@@ -15,8 +16,17 @@ from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Prop
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
+from pyspark_upsert_kafka.kafka.connections.login_tokens import TOKENS, AsksItself, LoginTokens
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.token_providers import CONFIG, PROVIDER, tokens_of
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
+from pyspark_upsert_kafka.kafka.native import (
+    Login,
+    LoginConsumer,
+    LoginProducer,
+    can_log_in,
+    is_on,
+)
 
 T = TypeVar("T")
 
@@ -58,15 +68,23 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
         ours: What the connector sets for this role unless the user says otherwise.
 
     Raises:
-        OptionError: A security setting that only a JVM understands, or a reference to nothing.
+        OptionError: A security setting that only a JVM understands, a reference to nothing, or a provider of tokens that may not
+            be called.
     """
-    given = _translated(without_jaas(properties.resolved()))
-    _check_tokens(given)
+    named = without_jaas(properties.resolved())
+    tokens = tokens_of(named)
+    if tokens is not None:
+        named = {name: value for name, value in named.items() if name not in (PROVIDER, CONFIG)}
+    given = _translated(named)
+    if tokens is None:
+        _check_tokens(given)
     _check_password(given)
     _check_identity(given)
     if given.get("security.protocol", "").upper().endswith("SSL"):  # else nobody reads them
         key_stores.check_pem_files(PREFIX, given)
     config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given)}
+    if tokens is not None:
+        config[TOKENS] = tokens
     config = {**config, **_reconnecting(given), **ours, **given}
     return {_ANSWER_TIMEOUT: _answer_timeout_ms(config), **config}
 
@@ -102,7 +120,7 @@ def _check_tokens(given: Mapping[str, str]) -> None:
     if is_by_token and not any(name in given for name in _TOKENS):
         raise OptionError(
             f"Option '{PREFIX}sasl.mechanism' = 'OAUTHBEARER' needs '{PREFIX}sasl.oauthbearer.token.endpoint.url', the "
-            "address of the provider that gives tokens."
+            f"address of the provider that gives tokens, or '{PREFIX}{PROVIDER}', a function that does."
         )
 
 
@@ -140,11 +158,44 @@ def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -
 
     Raises:
         OptionError: The client does not take a property.
+        BrokerError: There is no token to log in with.
     """
+    tokens = config.get(TOKENS)
     try:
-        return client(config)
+        return client(config) if tokens is None else _logged_in(client, config, tokens)
     except (KafkaException, TypeError, ValueError) as error:
         raise _invalid(error, config) from None
+
+
+_FOR_LOGIN: dict[object, Callable[..., Any]] = {
+    ck.Consumer: LoginConsumer,
+    ck.Producer: LoginProducer,
+}
+"""What takes the place of confluent-kafka's clients where tokens are set."""
+
+
+def _logged_in(
+    client: Callable[[dict[str, Any]], T], config: Mapping[str, Any], tokens: LoginTokens
+) -> T:
+    """Opens a client that has a token, and gets each later one.
+
+    A callback that is asked for it, as confluent-kafka has one, would be waited for a second with each client.
+    """
+    tokens.token()  # else no client is opened
+    plain = {name: value for name, value in config.items() if name != TOKENS}
+    opening = cast("Callable[[dict[str, Any]], T]", _FOR_LOGIN.get(client, client))
+    if is_on() and can_log_in():
+        opened = opening(plain)
+        tokens.serve(Login(opened))
+        return opened
+
+    def answer(_: str) -> tuple[object, ...]:
+        token = tokens.token()
+        return token.text, token.expires_at, token.principal, dict(token.extensions)
+
+    opened = opening({**plain, "oauth_cb": answer})
+    tokens.serve(AsksItself(opened))
+    return opened
 
 
 def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
@@ -357,7 +408,8 @@ SHARED = frozenset({
     "retry.backoff.max.ms", "retry.backoff.ms", "sasl.jaas.config", "sasl.kerberos.kinit.cmd",
     "sasl.kerberos.min.time.before.relogin", "sasl.kerberos.service.name", "sasl.mechanisms",
     "sasl.oauthbearer.scope", "sasl.oauthbearer.sub.claim.name",
-    "sasl.oauthbearer.token.endpoint.url", "sasl.password", "sasl.username", "security.protocol",
+    "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.token.provider", "sasl.password",
+    "sasl.username", "security.protocol",
     "socket.connection.setup.timeout.ms", "ssl.ca.location", "ssl.certificate.location",
     "ssl.cipher.suites", "ssl.endpoint.identification.algorithm", "ssl.key.location",
     "ssl.key.password", "ssl.keystore.location", "ssl.keystore.password", "transaction.timeout.ms",

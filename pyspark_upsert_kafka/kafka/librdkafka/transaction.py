@@ -302,9 +302,9 @@ class TransactionGroup:
     def __init__(self, properties: Properties, name: str) -> None:
         self._properties, self._name = properties, name
         # Without ``isolation.level`` it is read_committed, for offsets too.
-        config = client_config(properties, "writer", {})
-        config.pop("isolation.level", None)
-        self._consumer = GroupConsumer(config, name)
+        self._config = client_config(properties, "writer", {})
+        self._config.pop("isolation.level", None)
+        self._consumer = GroupConsumer(self._config, name)
 
     def committed(self, topic: str) -> GroupOffset | None:
         """What the group has committed on the topic; an open transaction that may change it is waited for."""
@@ -338,7 +338,7 @@ class TransactionGroup:
     def _request(self, what: str, request: Any) -> Any:
         given = self._properties.resolved()
         return Retrying(
-            given["bootstrap.servers"], Timeouts.from_properties(given), ReportedErrors(given),
+            given["bootstrap.servers"], Timeouts.from_properties(given), ReportedErrors(self._config),
             (ck.KafkaException,), classify,
         ).call(what, request)  # fmt: skip
 

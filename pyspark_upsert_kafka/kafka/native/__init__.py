@@ -6,7 +6,14 @@ where the environment variable ``PYSPARK_UPSERT_KAFKA_NATIVE`` is ``off``. Why i
 """
 
 from pyspark_upsert_kafka.kafka.native.consumer import BatchConsumer, Event, can_take
-from pyspark_upsert_kafka.kafka.native.library import is_on, takes
+from pyspark_upsert_kafka.kafka.native.library import (
+    Login,
+    LoginConsumer,
+    LoginProducer,
+    can_log_in,
+    is_on,
+    takes,
+)
 from pyspark_upsert_kafka.kafka.native.producer import (
     BatchProducer,
     MessageBatch,
@@ -17,8 +24,12 @@ __all__ = [
     "BatchConsumer",
     "BatchProducer",
     "Event",
+    "Login",
+    "LoginConsumer",
+    "LoginProducer",
     "MessageBatch",
     "TransactionalBatchProducer",
+    "can_log_in",
     "can_take",
     "is_on",
     "takes",

@@ -66,7 +66,7 @@ class BatchConsumer:
         found: Any = library()
         given = dict(config)
         logger = given.pop("logger")
-        handles = Handles()
+        self.handles = handles = Handles()
         self._pointers = MessagePointers(CHUNK)
         self.close = weakref.finalize(self, _close, found, handles, self._pointers)
         # Who still reads when Python ends, in a thread that nobody waits for, must not lose it; the pool ends the others.

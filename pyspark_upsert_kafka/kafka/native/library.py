@@ -1,4 +1,4 @@
-"""The library that confluent-kafka brings, for what confluent-kafka itself does not offer: its functions, a client of it, and its events.
+"""The library that confluent-kafka brings, for what that itself does not offer: its functions, a client of it, events, tokens to log in.
 
 Events are fetched and not given to callbacks: whatever is raised in a callback, Ctrl-C too, ctypes drops, and a message
 that was not delivered would be taken for one that was.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from ctypes import (
@@ -30,6 +32,7 @@ from typing import Any, Protocol
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.kafka.connections.login_tokens import TOKENS, Token
 
 
 class Message(ctypes.Structure):
@@ -111,6 +114,18 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "rd_kafka_error_is_retriable": (c_int, c_void_p),
     "rd_kafka_error_txn_requires_abort": (c_int, c_void_p),
     "rd_kafka_error_destroy": (None, c_void_p),
+    "rd_kafka_opaque": (c_void_p, c_void_p),
+    "rd_kafka_oauthbearer_set_token": (
+        c_int,
+        c_void_p,
+        c_char_p,
+        c_int64,
+        c_char_p,
+        POINTER(c_char_p),
+        c_size_t,
+        c_char_p,
+        c_size_t,
+    ),
     "rd_kafka_mem_malloc": (c_void_p, c_void_p, c_size_t),
     "rd_kafka_mem_free": (None, c_void_p, c_void_p),
 }
@@ -162,7 +177,7 @@ def library() -> ctypes.CDLL | None:
 
 def takes(config: Mapping[str, Any]) -> bool:
     """Whether librdkafka's functions can be reached, and the configuration is one of plain values, without callbacks."""
-    given = (value for name, value in config.items() if name != "logger")
+    given = (value for name, value in config.items() if name not in ("logger", TOKENS))
     is_plain = all(isinstance(value, bool | int | str) for value in given)
     return is_plain and is_on() and library() is not None
 
@@ -178,6 +193,8 @@ class Handles:
         self._clients: list[int] = []
         self._queues: list[int] = []
         self._process = os.getpid()
+        self.before_end: Callable[[], object] = lambda: None
+        """Called before the client is ended."""
 
     @property
     def is_ours(self) -> bool:
@@ -222,6 +239,7 @@ class Handles:
         """Ends what is open, and the client's threads."""
         if not self.is_ours:
             return
+        self.before_end()
         destroyed = (
             map(found.rd_kafka_queue_destroy, self._queues),
             map(found.rd_kafka_destroy, self._clients),
@@ -303,3 +321,83 @@ class EventQueue:
         parts = (kind.value, self._library.rd_kafka_name(self._client), text.value)
         shown = ((part or b"").decode(errors="replace") for part in parts)
         self._logger.log(_LOG_LEVELS[level.value], "%s [%s] %s", *shown)
+
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
+
+class LoginProducer(ck.Producer):  # type: ignore[misc]
+    """confluent-kafka's producer, which `Login` can refer to without keeping it."""
+
+
+class LoginConsumer(ck.Consumer):  # type: ignore[misc]
+    """The same for its consumer, which waits with its end for a token that is being set."""
+
+    before_end: Callable[[], object] = staticmethod(lambda: None)
+
+    def close(self) -> None:
+        """Ends the consumer."""
+        self.before_end()
+        super().close()
+
+
+class Login:
+    """Sets the token by which a client logs in, from any thread, as long as the client is open.
+
+    Args:
+        client: A client of ours, or one of confluent-kafka: a `LoginProducer`, a `LoginConsumer` or an ``AdminClient``.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = weakref.ref(client)
+        self._lock = threading.Lock()
+        self._has_ended = False
+        handles = getattr(client, "handles", client)
+        if hasattr(handles, "before_end"):
+            handles.before_end = self._end
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client is there, and has not ended."""
+        return not self._has_ended and self._client() is not None
+
+    def set_token(self, token: Token) -> None:
+        """Logs in by this token from now on."""
+        client = self._client()  # kept until the lock is given back, which its end takes
+        if client is None:
+            return
+        with self._lock:
+            if self._has_ended:
+                return
+            pairs = [part.encode() for pair in token.extensions.items() for part in pair]
+            reason = create_string_buffer(TEXT_BYTES)
+            found: Any = library()
+            refused = found.rd_kafka_oauthbearer_set_token(
+                _pointer(client), token.text.encode(), int(token.expires_at * 1000), token.principal.encode(),
+                (c_char_p * len(pairs))(*pairs), len(pairs), reason, TEXT_BYTES,
+            )  # fmt: skip
+        if refused:
+            logger.warning(
+                "A client does not take its token: %s", reason.value.decode(errors="replace")
+            )
+
+    def _end(self) -> None:
+        with self._lock:
+            self._has_ended = True
+
+
+@cache
+def can_log_in() -> bool:
+    """Whether tokens of confluent-kafka's clients can be set: where such a client has librdkafka's, it must be found."""
+    found = library()
+    if found is None:
+        return False
+    client = LoginProducer({"log_level": 0})
+    return bool(found.rd_kafka_opaque(_pointer(client)) == id(client))
+
+
+def _pointer(client: Any) -> int | None:
+    """The client of the library. confluent-kafka's objects begin with it, and it refers to them in turn."""
+    if hasattr(client, "handles"):
+        return int(client.handles.client)
+    return c_void_p.from_address(id(client) + object.__basicsize__).value

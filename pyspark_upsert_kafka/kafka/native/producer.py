@@ -99,7 +99,7 @@ class BatchProducer:
         found: Any = library()
         given = dict(config)
         logger = given.pop("logger")
-        handles = Handles()
+        self.handles = handles = Handles()
         self._ending = weakref.finalize(self, handles.end, found)
         self._library, self._handle = found, handles.open(found, PRODUCER, given)
         note = partial(_note, found, reports)  # no method, which would hold on to the producer

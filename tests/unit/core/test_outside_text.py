@@ -22,6 +22,7 @@ SETTINGS = [
     {"sasl.username": USER, "sasl.password": SECRET},
     {"sasl_plain_password": SECRET, "sasl_oauth_token_provider": object(), "ssl_context": None},
     {"sasl.oauthbearer.client.secret": SECRET, "linger.ms": 5},
+    {"sasl.oauthbearer.config": f"region=eu clientSecret={SECRET}"},
     {
         "sasl.oauthbearer.token.endpoint.url": f"https://{USER}:{SECRET.replace('/', '|')}@host/token"
     },

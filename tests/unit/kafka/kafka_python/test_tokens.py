@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python.tokens import (
-    Token,
     TokenError,
-    TokenProvider,
     token_provider,
 )
 from tests.token_endpoint import TokenEndpoint
@@ -51,30 +48,16 @@ def test_a_token_is_asked_for_and_used_until_it_gets_old():
     assert endpoint.forms == [{"grant_type": ["client_credentials"], "scope": ["a b"]}]
 
 
-def test_an_old_token_is_renewed():
-    """After four fifths of its life, so that no connection gets one that is about to expire."""
-    now, asked = time.time(), []
+def test_tokens_are_shared_by_clients_of_the_same_settings():
+    """The cache is that of every client of the process; another scope is another token."""
+    with TokenEndpoint("ana", CLIENT) as endpoint:
+        first, second, other = (
+            token_provider(given(endpoint, scope=scope), ClientErrors()) for scope in "aab"
+        )
+        assert first.token() == second.token()
+        other.token()
 
-    def fetch() -> Token:
-        asked.append(now)
-        return Token(f"token {len(asked)}", now + (4_000 if len(asked) == 1 else 8_000))
-
-    provider = TokenProvider(fetch, {}, ClientErrors())
-    assert (provider.token(), provider.token()) == ("token 1", "token 1")
-    provider._renew_at = now - 1
-    assert (provider.token(), provider.token()) == ("token 2", "token 2")
-
-
-def test_a_token_that_cannot_be_renewed_is_used_on():
-    """The broker judges it, and an error of the client says why it is old."""
-    errors = ClientErrors()
-    with TokenEndpoint("ana", CLIENT, life_s=-1) as endpoint:
-        provider = token_provider(given(endpoint), errors)
-        token = provider.token()
-        endpoint.client = ("another", "one")
-        assert provider.token() == token
-
-    assert "answered 401 Unauthorized (invalid_client)" in errors.describe()
+    assert [form["scope"] for form in endpoint.forms] == [["a"], ["b"]]
 
 
 def test_what_the_provider_refuses_is_told_without_the_secret():
@@ -84,7 +67,7 @@ def test_what_the_provider_refuses_is_told_without_the_secret():
         with pytest.raises(TokenError) as error:
             token_provider(wrong, ClientErrors()).token()
 
-        text = f"The token endpoint {endpoint.url} answered 401 Unauthorized (invalid_client)"
+        text = f"The token endpoint {endpoint.url} answered 401 Unauthorized (invalid_client)."
         assert str(error.value).endswith(text)
         assert not error.value.retriable
 
@@ -105,7 +88,7 @@ def test_what_is_no_code_of_an_error_is_not_shown(error):
         with pytest.raises(TokenError) as raised:
             token_provider(wrong, ClientErrors()).token()
 
-    assert str(raised.value).endswith(r"answered 401 \x1b[2J ***")
+    assert str(raised.value).endswith(r"answered 401 \x1b[2J ***.")
 
 
 @pytest.mark.parametrize("content", [b"[" * 1_000_000, b"\xff", b'{"error": {}}', b"[]", b"7"])
@@ -114,7 +97,7 @@ def test_a_refusal_that_is_no_answer_of_a_provider(content):
     with TokenEndpoint("ana", CLIENT) as endpoint:
         endpoint.refusal = content
         wrong = {**given(endpoint), f"{OIDC}client.id": "unknown"}
-        with pytest.raises(TokenError, match=r"answered 401 Unauthorized$"):
+        with pytest.raises(TokenError, match=r"answered 401 Unauthorized\.$"):
             token_provider(wrong, ClientErrors()).token()
 
 
