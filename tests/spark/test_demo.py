@@ -12,8 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from confluent_kafka.admin import ConfigResource, ResourceType
 
-from pyspark_upsert_kafka.cli.demo.example import demo_topics
-from pyspark_upsert_kafka.cli.demo.sample_data import REGIONS
+from pyspark_upsert_kafka.cli.demo_example import REGIONS, demo_topics
 from tests.conftest import Broker, broker_at
 
 pytestmark = [

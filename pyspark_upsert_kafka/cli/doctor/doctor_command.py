@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from pyspark_upsert_kafka.cli.arguments import checked_options, checked_table, table_options
 from pyspark_upsert_kafka.cli.doctor.access_checks import (
     broker_finding,
     dead_letter_findings,
@@ -20,7 +21,6 @@ from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen, er
 from pyspark_upsert_kafka.cli.doctor.message_sample import SampleFacts, sampled
 from pyspark_upsert_kafka.cli.doctor.sample_checks import check_sample, memory_findings
 from pyspark_upsert_kafka.cli.doctor.topic_checks import SeenTopics, seen_topics, topic_findings
-from pyspark_upsert_kafka.cli.table_request import checked_options, checked_table, table_options
 from pyspark_upsert_kafka.cli.terminal import write_text
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.closing import closing

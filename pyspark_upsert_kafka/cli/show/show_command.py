@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.cli.raw_messages import raw_messages
+from pyspark_upsert_kafka.cli.arguments import (
+    UnknownColumnsError,
+    checked_options,
+    checked_table,
+    table_options,
+)
 from pyspark_upsert_kafka.cli.show import ALL, check_arguments, output_of, prints_changes
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
 from pyspark_upsert_kafka.cli.show.row_printing import (
@@ -19,12 +24,11 @@ from pyspark_upsert_kafka.cli.show.row_printing import (
     output_named,
     write_numbers,
 )
-from pyspark_upsert_kafka.cli.show.topic_reading import Reading, ranges_to_read, rows_of
-from pyspark_upsert_kafka.cli.table_request import (
-    UnknownColumnsError,
-    checked_options,
-    checked_table,
-    table_options,
+from pyspark_upsert_kafka.cli.show.topic_reading import (
+    Reading,
+    ranges_to_read,
+    raw_messages,
+    rows_of,
 )
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.arrow import arrow_schema

@@ -14,10 +14,10 @@ from pyspark.errors import AnalysisException
 
 import pyspark_upsert_kafka
 from pyspark_upsert_kafka.cli import main, parser, user_message
-from pyspark_upsert_kafka.cli.demo.chart import Chart, ticks
-from pyspark_upsert_kafka.cli.demo.example import compare
-from pyspark_upsert_kafka.cli.demo.sample_data import (
+from pyspark_upsert_kafka.cli.chart import Chart, ticks
+from pyspark_upsert_kafka.cli.demo_example import (
     REGIONS,
+    compare,
     generate_waves,
     over_batches,
     user_with_most_changes,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka.cli import parser
+from pyspark_upsert_kafka.cli.arguments import statement_in
 from pyspark_upsert_kafka.cli.show.show_command import connector_options, request_of
-from pyspark_upsert_kafka.cli.table_request import statement_in
 
 DDL = """
 CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (

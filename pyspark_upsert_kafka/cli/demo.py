@@ -34,6 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> None:
     """Runs the demo."""
-    from pyspark_upsert_kafka.cli.demo.example import run_demo
+    from pyspark_upsert_kafka.cli.demo_example import run_demo
 
     run_demo(given.messages, given.folder)
