@@ -16,7 +16,6 @@ import argparse
 from pyspark_upsert_kafka.cli.arguments import add_connection_arguments, add_table_arguments
 from pyspark_upsert_kafka.cli.terminal import ended_by_signals, interrupts
 from pyspark_upsert_kafka.core.clock import epoch_ms
-from pyspark_upsert_kafka.core.errors import OptionError
 
 _OUTPUTS = ("table", "json", "csv")
 """Each is a class in ``row_printing``."""
@@ -85,15 +84,6 @@ def run(given: argparse.Namespace) -> None:
 ALL = -1
 """The value of ``--limit all``."""
 
-_CONTRADICTIONS = {
-    ("count", "follow"): "--count ends with a number, and --follow does not end",
-    ("count", "limit"): "--count counts all of it",
-    ("count", "key"): "--count counts all keys",
-    ("at", "follow"): "--at looks back, and --follow forward",
-}
-
-_TEXTS = ("topic", "schema", "primary_key", "key")
-
 
 def _a_key(text: str) -> str:
     """The text of a key; its columns are checked when the table is known."""
@@ -121,42 +111,3 @@ def a_time(text: str) -> int:
         return epoch_ms(text)
     except ValueError as why:
         raise argparse.ArgumentTypeError(str(why)) from None
-
-
-def check_arguments(given: argparse.Namespace) -> None:
-    """Raises OptionError for two arguments that contradict each other, and for a text that is not valid Unicode."""
-    for name in _TEXTS:
-        text = getattr(given, name) or ""
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise OptionError(f"--{name.replace('_', '-')} is not valid Unicode: {text!r}.")
-    for (one, other), why in _CONTRADICTIONS.items():
-        if is_given(given, one) and is_given(given, other):
-            raise OptionError(f"--{one} and --{other} contradict each other: {why}. Leave one out.")
-
-
-def is_given(given: argparse.Namespace, name: str) -> bool:
-    """Whether an argument stands on the command line; a time may be 0."""
-    value = getattr(given, name)
-    return value is not None and value is not False
-
-
-def output_of(given: argparse.Namespace, *, terminal: bool) -> str:
-    """The value of ``--output``, or its default; a live table is drawn on a terminal only.
-
-    Raises:
-        OptionError: A live table is wanted where none can be drawn.
-    """
-    if given.follow and given.output == "table" and not terminal:
-        raise OptionError(
-            "--follow redraws its table, which needs a terminal: into a pipe or a file, give --output json or csv."
-        )
-    if given.csv_formulas is not None and given.output != "csv":
-        raise OptionError("--csv-formulas is about CSV: add --output csv, or leave it out.")
-    if given.output is not None:
-        return str(given.output)
-    return "json" if given.follow and not terminal else "table"
-
-
-def prints_changes(given: argparse.Namespace) -> bool:
-    """Whether ``--follow`` prints each change as a line, and redraws no table."""
-    return bool(given.follow) and given.output != "table"

@@ -30,6 +30,11 @@ _SECONDS_BETWEEN = 0.25
 _BESIDE_ROWS = 7
 """Lines that are not rows: title, header, borders, caption, and the line of the cursor."""
 
+
+_MOST_ROWS = 1_000
+"""No terminal has more lines."""
+
+
 _CHANGED = "bold"
 
 _PLACE = ""
@@ -118,7 +123,7 @@ class LastRows:
         return list(shown), self._count
 
 
-class LiveTable:
+class _LiveTable:
     """Draws rows.
 
     Args:
@@ -182,3 +187,20 @@ class LiveTable:
     def _caption(shown: int, count: int) -> str:
         rows = f"{count:,} rows" if shown == count else f"{shown:,} of {count:,} rows"
         return f"{rows} at {datetime.now().astimezone():%H:%M:%S}; Ctrl-C ends"
+
+
+def redraw(
+    request: Request, changes: Iterable[tuple[TopicPartition, Rows] | None], limit: int
+) -> None:
+    """Draws the table, or the last changes, while changes arrive.
+
+    Args:
+        request: What is read.
+        changes: The changes; None = all that has arrived so far has been read.
+        limit: How many rows at most.
+    """
+    is_table = request.options.mode == "snapshot"
+    names = request.table.key_names if is_table else ()
+    table = _LiveTable(str(request.options.table.topics), request.table.schema, names, limit)
+    shown = TableRows(request) if is_table else LastRows(request, min(limit, _MOST_ROWS))
+    table.follow(changes, shown)

@@ -129,7 +129,7 @@ class SoughtKey:
     """
 
     def __init__(self, key: OneKey) -> None:
-        self._key = key
+        self.key = key
         self._is_shown = False
         self._last: dict[TopicPartition, _LastChange] = {}
 
@@ -140,7 +140,7 @@ class SoughtKey:
 
     def matching(self, changes: Iterable[tuple[RawBatch, Rows]]) -> Iterator[tuple[RawBatch, Rows]]:
         """The rows that have this key, whose messages must have been read with their timestamps."""
-        for batch, rows in self._key.matching(changes):
+        for batch, rows in self.key.matching(changes):
             if len(rows):
                 self._last[TopicPartition(batch.topic, batch.partition)] = _last_change(batch, rows)
             yield batch, rows

@@ -10,26 +10,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.cli.arguments import (
-    UnknownColumnsError,
-    checked_options,
-    checked_table,
-    table_options,
-)
-from pyspark_upsert_kafka.cli.show import ALL, check_arguments, output_of, prints_changes
+from pyspark_upsert_kafka.cli.arguments import (UnknownColumnsError, checked_options, checked_table, table_options)
+from pyspark_upsert_kafka.cli.show import ALL
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
-from pyspark_upsert_kafka.cli.show.row_printing import (
-    FirstRows,
-    Output,
-    output_named,
-    write_numbers,
-)
-from pyspark_upsert_kafka.cli.show.topic_reading import (
-    Reading,
-    ranges_to_read,
-    raw_messages,
-    rows_of,
-)
+from pyspark_upsert_kafka.cli.show.row_printing import (FirstRows, Output, output_named, write_numbers)
+from pyspark_upsert_kafka.cli.show.topic_reading import raw_messages, rows_of
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
@@ -42,15 +27,21 @@ if TYPE_CHECKING:
 _ROWS_OF_A_TABLE = 20
 """Rows that are printed in a table when there is no ``--limit``."""
 
-_MOST_LIVE_ROWS = 1_000
-"""No terminal has more lines."""
+_CONTRADICTIONS = {
+    ("count", "follow"): "--count ends with a number, and --follow does not end",
+    ("count", "limit"): "--count counts all of it",
+    ("count", "key"): "--count counts all keys",
+    ("at", "follow"): "--at looks back, and --follow forward",
+}
+
+_TEXTS = ("topic", "schema", "primary_key", "key")
 
 
 def show(given: argparse.Namespace) -> None:
     """Shows what the arguments say. Raises UpsertKafkaError."""
     if sys.stdout is None:
         raise OptionError("Standard output is closed: there is nowhere to show anything.")
-    check_arguments(given)
+    _check_arguments(given)
     given.output = output_of(given, terminal=sys.stdout.isatty())
     if given.limit is None:
         given.limit = _ROWS_OF_A_TABLE if given.output == "table" else ALL
@@ -66,7 +57,7 @@ def show(given: argparse.Namespace) -> None:
         elif given.count:
             _count(given.output, request)
         else:
-            _print(given, request, ranges_to_read(request, key), key)
+            _print(given, request, key)
     except DecodeError as error:
         if error.stage != "null-key" or request.options.table.is_cdc:
             raise
@@ -80,15 +71,47 @@ class _NoKeyError(DecodeError):
         return f"{super().__str__()} If no message of the topic has a key: --append shows each as a row."
 
 
-def _print(
-    given: argparse.Namespace, request: Request, reading: Reading, key: OneKey | None
-) -> None:
+def _check_arguments(given: argparse.Namespace) -> None:
+    """Raises OptionError for two arguments that contradict each other, and for a text that is not valid Unicode."""
+    for name in _TEXTS:
+        text = getattr(given, name) or ""
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise OptionError(f"--{name.replace('_', '-')} is not valid Unicode: {text!r}.")
+    for (one, other), why in _CONTRADICTIONS.items():
+        if _is_given(given, one) and _is_given(given, other):
+            raise OptionError(f"--{one} and --{other} contradict each other: {why}. Leave one out.")
+
+
+def _is_given(given: argparse.Namespace, name: str) -> bool:
+    """Whether an argument stands on the command line; a time may be 0."""
+    value = getattr(given, name)
+    return value is not None and value is not False
+
+
+def output_of(given: argparse.Namespace, *, terminal: bool) -> str:
+    """The value of ``--output``, or its default; a live table is drawn on a terminal only.
+
+    Raises:
+        OptionError: A live table is wanted where none can be drawn.
+    """
+    if given.follow and given.output == "table" and not terminal:
+        raise OptionError(
+            "--follow redraws its table, which needs a terminal: into a pipe or a file, give --output json or csv."
+        )
+    if given.csv_formulas is not None and given.output != "csv":
+        raise OptionError("--csv-formulas is about CSV: add --output csv, or leave it out.")
+    if given.output is not None:
+        return str(given.output)
+    return "json" if given.follow and not terminal else "table"
+
+
+def _print(given: argparse.Namespace, request: Request, key: OneKey | None) -> None:
     """Prints a table in the order of its key; changes, and a whole table as JSON or CSV, as they are read."""
-    output = _output(given, request)
     ordered = request.options.mode == "snapshot" and (given.limit != ALL or given.output == "table")
     prints = not ordered and given.output != "table"
     sought = None if key is None else SoughtKey(key)
-    with closing(rows_of(request, reading, sought, prints=prints)) as found:
+    with closing(rows_of(request, sought, prints=prints)) as found:
+        output = _output(given, request)
         if ordered:
             note = _write_first(output, found, FirstRows(request.table.key_names, given.limit))
         else:
@@ -152,21 +175,12 @@ def _follow(given: argparse.Namespace, request: Request, key: OneKey | None) -> 
     from pyspark_upsert_kafka.cli.show.topic_reading import Follower
 
     follower = Follower(request, key)
-    if given.output == "table":
-        _redraw(given, request, follower)
-    else:
+    if given.output != "table":
         _print_changes(given, request, follower)
+        return
+    from pyspark_upsert_kafka.cli.show.live_table import redraw
 
-
-def _redraw(given: argparse.Namespace, request: Request, follower: Follower) -> None:
-    from pyspark_upsert_kafka.cli.show.live_table import LastRows, LiveTable, TableRows
-
-    is_table = request.options.mode == "snapshot"
-    limit = sys.maxsize if given.limit == ALL else given.limit
-    names = request.table.key_names if is_table else ()
-    table = LiveTable(str(request.options.table.topics), request.table.schema, names, limit)
-    shown = TableRows(request) if is_table else LastRows(request, min(limit, _MOST_LIVE_ROWS))
-    table.follow(follower.changes(), shown)
+    redraw(request, follower.changes(), sys.maxsize if given.limit == ALL else given.limit)
 
 
 def _print_changes(given: argparse.Namespace, request: Request, follower: Follower) -> None:
@@ -204,7 +218,12 @@ def connector_options(given: argparse.Namespace) -> dict[str, str]:
             "scan.bounded.mode": "timestamp",
             "scan.bounded.timestamp-millis": str(given.at),
         }
-    return table_options(given, "changelog" if prints_changes(given) else "snapshot", end)
+    return table_options(given, "changelog" if _prints_changes(given) else "snapshot", end)
+
+
+def _prints_changes(given: argparse.Namespace) -> bool:
+    """Whether ``--follow`` prints each change as a line, and redraws no table."""
+    return bool(given.follow) and given.output != "table"
 
 
 def _first_message(raw: Mapping[str, str]) -> str:

@@ -95,22 +95,30 @@ def _tell(found: list[Hidden]) -> None:
 
 
 def rows_of(
-    request: Request, reading: Reading, key: SoughtKey | None, *, prints: bool
+    request: Request, key: SoughtKey | None, *, prints: bool
 ) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of the ranges, one range after another: the table's, or its changes.
+    """The rows up to the end that the options name, one range after another: the table's, or its changes.
 
     A key that is not in its partition is looked for in all others: partitions may have been added, or another writer may
     have put it elsewhere.
 
     Args:
         request: How it is read.
-        reading: What is read.
         key: The only key that is wanted; None = all.
         prints: Whether rows are printed before all are read.
 
     Raises:
-        UpsertKafkaError: As a batch read would raise it.
+        BrokerError: No broker answers, or there is no such topic.
+        UpsertKafkaError: While rows are read, as a batch read would raise it.
     """
+    return _rows_of(
+        request, ranges_to_read(request, None if key is None else key.key), key, prints=prints
+    )
+
+
+def _rows_of(
+    request: Request, reading: Reading, key: SoughtKey | None, *, prints: bool
+) -> Generator[pa.RecordBatch, None, None]:
     if key is None:
         yield from _rows(request, reading.ranges, iter, _AS_SHOWN, prints=prints)
         return
@@ -339,13 +347,7 @@ class ReadProgress:
 
 def _bar() -> Progress:
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import (BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn)
 
     return Progress(
         TextColumn("{task.description}"),

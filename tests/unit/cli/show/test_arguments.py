@@ -7,7 +7,8 @@ import argparse
 import pytest
 
 from pyspark_upsert_kafka.cli import main, parser
-from pyspark_upsert_kafka.cli.show import ALL, a_limit, a_time, output_of
+from pyspark_upsert_kafka.cli.show import ALL, a_limit, a_time
+from pyspark_upsert_kafka.cli.show.show_command import output_of
 
 TABLE = ["show", "--topic", "t", "--schema", "id BIGINT", "--primary-key", "id"]
 

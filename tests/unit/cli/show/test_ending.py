@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 
 seconds, *arguments = sys.argv[1:]
 
-def rows_of(plan, ranges, key, *, prints):
+def rows_of(plan, key, *, prints):
     columns = [pa.array([1]), pa.array(["\u00e9"])]
     with closing(ReadProgress(100, prints=prints)) as progress:
         for _ in range(1_000 if float(seconds) else 1):
@@ -33,7 +33,6 @@ def rows_of(plan, ranges, key, *, prints):
             progress.advance(10)
 
 show_command.rows_of = rows_of
-show_command.ranges_to_read = lambda plan, key: []
 table = ["--topic", "t", "--schema", "id BIGINT, v STRING", "--primary-key", "id"]
 sys.exit(main(["show", *table, *arguments]))
 """

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.cli.show import topic_reading
-from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
-from pyspark_upsert_kafka.cli.show.topic_reading import (
-    Follower,
-    Reading,
-    counted,
-    ranges_to_read,
-    rows_of,
-)
+from pyspark_upsert_kafka.cli.show.one_key import SoughtKey, one_key
+from pyspark_upsert_kafka.cli.show.topic_reading import Follower, counted, ranges_to_read, rows_of
 from pyspark_upsert_kafka.connector import read_request as requests
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning import key_partitions, topic_observer
@@ -110,8 +105,7 @@ def asked(**more: str) -> Request:
 def table(request: Request, key: str | None = None) -> list[tuple[int, str]]:
     """The rows that are shown."""
     only = None if key is None else one_key(key, request.table)
-    ranges = ranges_to_read(request, only)
-    batches = rows_of(request, ranges, only and SoughtKey(only), prints=False)
+    batches = rows_of(request, only and SoughtKey(only), prints=False)
     return sorted(tuple(row.values()) for rows in batches for row in rows.to_pylist())
 
 
@@ -177,18 +171,16 @@ def test_counts(topic: Topic, more: dict[str, str]) -> None:
 def test_what_compaction_took_is_found_past_the_planned_end(topic: Topic) -> None:
     """A key whose message is gone shows its newest row, the others theirs as of the end that was request."""
     topic.put(user(1, "a"), user(2, "b"), user(3, "c"), partition=0)
-    one, two = (one_key(f"id={number}", asked().table) for number in (1, 2))
     request = asked()
-    reads = [(key, ranges_to_read(request, key)) for key in (None, one, two)]
+    one, two = (SoughtKey(one_key(f"id={number}", request.table)) for number in (1, 2))
+    reads = [rows_of(request, key, prints=False) for key in (None, one, two)]
     topic.put(user(1, "A"), user(2, "B"), user(4, "D"), user(3, None), partition=0)
     topic.messages[0][0] = topic.messages[0][2]  # as if it was never there
 
-    def rows(key: OneKey | None, reading: Reading) -> list[tuple[object, ...]]:
-        sought = None if key is None else SoughtKey(key)
-        found = rows_of(request, reading, sought, prints=False)
+    def rows(found: Iterator[pa.RecordBatch]) -> list[tuple[object, ...]]:
         return sorted(tuple(row.values()) for batch in found for row in batch.to_pylist())
 
-    assert [rows(*each) for each in reads] == [
+    assert [rows(each) for each in reads] == [
         [(1, "A"), (2, "b"), (3, "c"), (4, "D")],
         [(1, "A")],
         [(2, "b")],
@@ -242,19 +234,18 @@ def test_a_key_that_is_deleted_while_it_is_read(topic: Topic) -> None:
     """Its row as of the planned end is shown, so nothing is said of the delete."""
     topic.put(user(3, "a"), partition=1)
     request = asked()
-    sought = SoughtKey(key := one_key("id=3", request.table))
-    reading = ranges_to_read(request, key)
+    sought = SoughtKey(one_key("id=3", request.table))
+    found = rows_of(request, sought, prints=False)
     topic.put(user(3, None), partition=1)
 
-    found = rows_of(request, reading, sought, prints=False)
     assert [row["name"] for rows in found for row in rows.to_pylist()] == ["a"]
     assert sought.absence() is None
 
 
 def absence(request: Request) -> str | None:
     """What is said of key 3 when all is read."""
-    sought = SoughtKey(key := one_key("id=3", request.table))
-    list(rows_of(request, ranges_to_read(request, key), sought, prints=False))
+    sought = SoughtKey(one_key("id=3", request.table))
+    list(rows_of(request, sought, prints=False))
     return sought.absence()
 
 
