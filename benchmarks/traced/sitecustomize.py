@@ -39,7 +39,7 @@ _CALLS = {
         "StreamReader.partitions",
         "ReaderWithLimits.latestOffset",
     ),
-    "pyspark_upsert_kafka.connector.writing.task_writing": ("write_rows",),
+    "pyspark_upsert_kafka.connector.writing.delivery": ("write_rows",),
     "pyspark_upsert_kafka.kafka.librdkafka.cluster": ("RetryingAdminClient.call",),
     "pyspark_upsert_kafka.kafka.librdkafka.properties": ("open_client",),
 }

@@ -1,4 +1,4 @@
-"""What micro-batches have written, and how a `ProgressListener` learns of it.
+"""What tasks and micro-batches have written, and how a `ProgressListener` learns of it.
 
 Spark has no metrics of Python sinks. What the tasks have written arrives where a sink commits: in a Python process of its own on
 the driver's machine. So the listener makes a folder for each run of a query, and the commit leaves a file there for each
@@ -14,9 +14,12 @@ import os
 import shutil
 import tempfile
 import uuid
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+
+from pyspark.sql.datasource import WriterCommitMessage
 
 from pyspark_upsert_kafka.core.positions.progress import Written
 
@@ -25,6 +28,35 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 _KEPT_BATCHES = 100
 """So many batches a listener may be late. Of one that was removed from its session nobody says so: without a limit the folder
 would grow until the query ends."""
+
+
+@dataclass(frozen=True)
+class WrittenByTask(WriterCommitMessage):
+    """What a task has written, which Spark hands to `commit` on the driver.
+
+    Args:
+        run: Id of the run of the streaming query; None = it is none, or Spark Connect does not tell.
+        batch: Number of the micro-batch.
+        written: What the brokers have confirmed.
+    """
+
+    run: str | None
+    batch: int | None
+    written: Written
+
+
+def report_batch(messages: Sequence[WriterCommitMessage | None]) -> None:
+    """Logs what all tasks have written, and tells a `ProgressListener`; nothing, if they do not know their batch."""
+    tasks = [each for each in messages if isinstance(each, WrittenByTask)]
+    batches = {(task.run, task.batch) for task in tasks}
+    if len(batches) != 1:
+        return
+    ((run, batch),) = batches
+    if run is None or batch is None:
+        return
+    written = Written.sum(task.written for task in tasks)
+    logger.info("Batch %d of run %s has written %s.", batch, run, written)
+    report(run, batch, written)
 
 
 def report(run: str, batch: int, written: Written) -> None:

@@ -143,8 +143,8 @@ def test_the_state_of_an_earlier_version(
 ) -> None:
     """It had one value for each bucket, with all rows: a query goes on with it."""
     from pyspark_upsert_kafka.connector.changelog import buckets
+    from pyspark_upsert_kafka.connector.changelog.buckets import packed, unpacked
     from pyspark_upsert_kafka.connector.changelog.normalization import normalized
-    from pyspark_upsert_kafka.connector.changelog.packing import packed, packed_parts, unpacked
 
     class Earlier(buckets.ChangeProcessor):
         def init(self, handle: Any) -> None:
@@ -156,7 +156,7 @@ def test_the_state_of_an_earlier_version(
             now = normalized(none, changes, self._columns)
             layout = self._layout.to_json().replace('"version": 3', '"version": 1')
             self._rows.update((packed(now.last.replace_schema_metadata({"layout": layout})),))
-            return (buckets.Row(rows=part) for part in packed_parts(now.changes))
+            return iter([buckets.Row(rows=packed(now.changes))])
 
     sink = Batches(tmp_path / "checkpoint")
     files.add(*((number, "a") for number in range(100)))

@@ -30,7 +30,7 @@ _TO_RUN_TASKS = (
     "pyspark_upsert_kafka.formats.json.vectorised_path",
     "pyspark_upsert_kafka.kafka.librdkafka.reader",
     "pyspark_upsert_kafka.kafka.librdkafka.sender",
-    "pyspark_upsert_kafka.connector.writing.task_writing",
+    "pyspark_upsert_kafka.connector.writing.delivery",
     "pyspark_upsert_kafka.connector.reading.task_reading",
 )
 

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_upsert_kafka.cli.arguments import (UnknownColumnsError, checked_options, checked_table, table_options)
+from pyspark_upsert_kafka.cli.arguments import (
+    UnknownColumnsError,
+    checked_options,
+    checked_table,
+    table_options,
+)
 from pyspark_upsert_kafka.cli.show import ALL
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey, one_key
-from pyspark_upsert_kafka.cli.show.row_printing import (FirstRows, Output, output_named, write_numbers)
+from pyspark_upsert_kafka.cli.show.row_printing import (
+    FirstRows,
+    Output,
+    output_named,
+    write_numbers,
+)
 from pyspark_upsert_kafka.cli.show.topic_reading import raw_messages, rows_of
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.arrow import arrow_schema

@@ -1,11 +1,13 @@
 """A bucket of keys: its last rows as the state keeps them, from micro-batch to micro-batch.
 
-They are in segments: a small micro-batch reads and writes only the rows beside those that change.
+They are in segments: a small micro-batch reads and writes only the rows beside those that change. Arrow's IPC format packs rows
+into values, which Spark carries through its shuffle and keeps in its state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
@@ -26,14 +28,8 @@ from pyspark_upsert_kafka.connector.changelog.normalization import (
     normalized,
     without_deletes,
 )
-from pyspark_upsert_kafka.connector.changelog.packing import (
-    by_number,
-    packed,
-    packed_parts,
-    unpacked,
-)
-from pyspark_upsert_kafka.connector.changelog.state_layout import Layout
 from pyspark_upsert_kafka.connector.spark_task import freeze_modules
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 from pyspark_upsert_kafka.formats.row_hash import row_hashes
@@ -48,6 +44,67 @@ MIN_ROWS = 64
 """Rows of a segment after that, at least: a segment with one large row is no reason for more segments."""
 
 _LAYOUT, _SEGMENTS = b"layout", b"segments"
+
+
+_VERSION, _VERSION_WITH_TIMES = 3, 4
+"""In version 1 a bucket was one value. Version 2 was never released. Version 4 keeps where and when the last change of each key
+was, deletes of the last day among them."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the state is written with, and what a query that goes on with it must have.
+
+    Args:
+        buckets: Over how many buckets the keys are spread.
+        keys: The columns of the key.
+        columns: The columns of the rows, and their types.
+        has_times: Whether times are kept, by which changes of a key in several partitions are ordered.
+    """
+
+    buckets: int
+    keys: Sequence[str]
+    columns: Mapping[str, str]
+    has_times: bool = False
+
+    def to_json(self) -> str:
+        """It as the state keeps it."""
+        version = _VERSION_WITH_TIMES if self.has_times else _VERSION
+        kept = {"buckets": self.buckets, "keys": list(self.keys), "columns": dict(self.columns)}
+        return json.dumps({"version": version, **kept})
+
+    def check(self, kept: str) -> None:
+        """Refuses to go on with a state that was written with another layout.
+
+        Columns may have been added: rows from before have NULL there.
+
+        Raises:
+            CheckpointError: Naming the number of buckets, or the first column that is wrong.
+        """
+        old = json.loads(kept)
+        start_anew = "Keep what the checkpoint has, or start with a new one."
+        if old["version"] not in (1, _VERSION, _VERSION_WITH_TIMES):
+            raise CheckpointError(
+                "normalize_changelog: the checkpoint was written by a later version of this package, or by one that was "
+                f"never released. {start_anew}"
+            )
+        if old["buckets"] != self.buckets:
+            raise CheckpointError(
+                f"normalize_changelog: the checkpoint has buckets={old['buckets']}, and this query has "
+                f"buckets={self.buckets}: a key would be in another bucket. {start_anew}"
+            )
+        if old["keys"] != list(self.keys):
+            raise CheckpointError(
+                f"normalize_changelog: the checkpoint has the keys {', '.join(old['keys'])}, and this query "
+                f"has {', '.join(self.keys)}. {start_anew}"
+            )
+        for name, type_ in old["columns"].items():
+            if self.columns.get(name) != type_:
+                now = f"has the type {self.columns[name]}" if name in self.columns else "is gone"
+                raise CheckpointError(
+                    f"normalize_changelog: column {name!r} has the type {type_} in the checkpoint, and now it {now}. "
+                    f"Columns may only be added. {start_anew}"
+                )
 
 
 class KeptBucket(Protocol):
@@ -106,7 +163,7 @@ class Bucket:
             rows = self._read_segments(kept, touched, schema)
         now = normalized(rows, table, self.columns)
         self._write(kept, count, touched, now.last)
-        return packed_parts(now.changes)
+        return _packed_parts(now.changes)
 
     def _read_head(self, kept: KeptBucket, schema: pa.Schema) -> tuple[int, pa.Table | None]:
         """The number of segments, and all rows where they are not in segments yet."""
@@ -200,7 +257,7 @@ def _segment_count(now: int, looked_at: int, rows: pa.Table) -> int:
 def _split(rows: pa.Table, keys: list[str], count: int) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each segment that has any."""
     if count > 1:
-        yield from by_number(rows, _segment_numbers(rows.select(keys), count))
+        yield from _by_number(rows, _segment_numbers(rows.select(keys), count))
     elif rows.num_rows:
         yield 0, rows
 
@@ -298,3 +355,79 @@ class _SparkState:
 
 def _value(found: tuple[bytes] | None) -> bytes | None:
     return None if found is None else found[0]
+
+
+def whole_rows(changes: Sequence[bytes], columns: ChangeColumns) -> Iterator[bytes]:
+    """The changes of whole rows, packed, of a bucket without last rows.
+
+    Args:
+        changes: The changes, packed; at least one value.
+        columns: Which column is what.
+    """
+    table = unpacked(*changes)
+    fields = [table.schema.field(name) for name in columns.row]
+    none = pa.schema([*fields, *kept_fields(columns)]).empty_table()
+    return _packed_parts(normalized(none, table, columns).changes)
+
+
+_OUT_ROWS = 50_000
+"""Rows of a table that one value holds, at most."""
+
+NO_KEYS = -1
+"""A bucket beside the others, which has no keys and is there whenever any other is."""
+
+
+def by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    """Rows whose last column is the number of their bucket: the rows of each bucket, packed.
+
+    A bucket may come several times: rows are packed whenever `MAX_HELD_BYTES` have come.
+    """
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= MAX_HELD_BYTES:
+            yield from _by_bucket(held)
+            held, size = [], 0
+    yield from _by_bucket(held)
+
+
+def _by_bucket(batches: Sequence[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    if not batches:
+        return
+    table = pa.Table.from_batches(batches).combine_chunks()
+    last = table.num_columns - 1
+    rows = table.select(range(last))
+    yield NO_KEYS, packed(rows.slice(0, 0))
+    for number, of_number in _by_number(rows, table.column(last).to_numpy()):
+        yield number, packed(of_number)
+
+
+def _by_number(rows: pa.Table, numbers: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each number, in the order in which they are; one number for each row."""
+    order = np.argsort(numbers, kind="stable")
+    rows = rows.take(order)
+    found, begins = np.unique(numbers[order], return_index=True)
+    for number, begin, end in zip(found, begins, [*begins, len(order)][1:], strict=True):
+        yield int(number), rows.slice(begin, end - begin)
+
+
+def packed(rows: pa.Table) -> bytes:
+    """The rows with their columns' names and types, as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def _packed_parts(rows: pa.Table) -> Iterator[bytes]:
+    """The rows in parts that a batch of Spark can hold."""
+    for begin in range(0, rows.num_rows, _OUT_ROWS):
+        yield packed(rows.slice(begin, _OUT_ROWS))
+
+
+def unpacked(*values: bytes) -> pa.Table:
+    """The rows that were packed into some values, one after the other; at least one value."""
+    tables = [pa.ipc.open_stream(value).read_all() for value in values]
+    return tables[0] if len(tables) == 1 else pa.concat_tables(tables)

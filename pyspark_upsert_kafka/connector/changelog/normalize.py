@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import GroupedData
 
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns, change_columns
-from pyspark_upsert_kafka.connector.changelog.state_layout import Layout
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from pyspark_upsert_kafka.connector.changelog.buckets import Layout
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -67,18 +68,14 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
     columns = change_columns(df.schema, keys, "normalize_changelog")
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= 2**15:
         raise OptionError(f"normalize_changelog: buckets must be 1 to 32768, and is {buckets!r}.")
-    types = {field.name: field.dataType.simpleString() for field in df.schema}
-    layout = Layout(
-        buckets,
-        columns.keys,
-        {name: types[name] for name in columns.row},
-        columns.timestamp is not None,
-    )
     _check_needs(df)
+    from pyspark_upsert_kafka.connector.changelog.buckets import ChangeProcessor, Layout
+
+    types = {field.name: field.dataType.simpleString() for field in df.schema}
+    row = {name: types[name] for name in columns.row}
+    layout = Layout(buckets, columns.keys, row, columns.timestamp is not None)
     by_bucket = _packed(df, layout).groupBy("bucket")
     if df.isStreaming:
-        from pyspark_upsert_kafka.connector.changelog.buckets import ChangeProcessor
-
         whole = by_bucket.transformWithState(
             ChangeProcessor(columns, layout), "rows BINARY", outputMode="Append", timeMode="None"
         )
@@ -135,7 +132,7 @@ def _pack(
     def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        from pyspark_upsert_kafka.connector.changelog.packing import by_bucket
+        from pyspark_upsert_kafka.connector.changelog.buckets import by_bucket
         from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 
         freeze_modules()
@@ -149,24 +146,20 @@ def _pack(
 def _without_state(columns: ChangeColumns) -> Callable[[pa.Table], pa.Table]:
     """What becomes of a bucket of a batch, which has no last rows."""
 
-    def whole_rows(changes: pa.Table) -> pa.Table:
+    def whole_rows_of(changes: pa.Table) -> pa.Table:
         import pyarrow as pa
 
-        from pyspark_upsert_kafka.connector.changelog.normalization import kept_fields, normalized
-        from pyspark_upsert_kafka.connector.changelog.packing import packed_parts, unpacked
+        from pyspark_upsert_kafka.connector.changelog.buckets import whole_rows
 
-        table = unpacked(*changes["rows"].to_pylist())
-        fields = [table.schema.field(name) for name in columns.row]
-        none = pa.schema([*fields, *kept_fields(columns)]).empty_table()
-        whole = packed_parts(normalized(none, table, columns).changes)
+        whole = whole_rows(changes["rows"].to_pylist(), columns)
         return pa.table([pa.array(whole, pa.binary())], ["rows"])
 
-    return whole_rows
+    return whole_rows_of
 
 
 def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows that were packed."""
-    from pyspark_upsert_kafka.connector.changelog.packing import unpacked
+    from pyspark_upsert_kafka.connector.changelog.buckets import unpacked
     from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 
     freeze_modules()

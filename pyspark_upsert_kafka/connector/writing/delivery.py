@@ -1,4 +1,4 @@
-"""How the messages of one task reach the brokers, and what becomes of them when the task fails.
+"""How the rows of one task are written: as messages that reach the brokers, and what becomes of them when the task fails.
 
 What a guarantee means for acks and idempotence is in ``core/delivery_guarantee.py``. For ``exactly-once``, a task's messages
 and its receipt are in one transaction, so a task that runs again writes nothing to readers with ``isolation.level`` =
@@ -11,14 +11,33 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Protocol
 
-from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
+import pyarrow as pa
+
+from pyspark_upsert_kafka.connector.reported_writes import WrittenByTask
+from pyspark_upsert_kafka.connector.spark_task import (
+    KEPT_CODECS,
+    TaskIdentity,
+    current_run,
+    freeze_modules,
+    session_time_zone,
+)
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
-from pyspark_upsert_kafka.connector.writing.written_counts import CountingSender, SentMessages
+from pyspark_upsert_kafka.connector.writing.row_encoding import (
+    RowEncoder,
+    preimages_in,
+    sets_metadata,
+)
+from pyspark_upsert_kafka.connector.writing.sink_warnings import warn_of_speculation
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.closing import closing, undone_on_failure
 from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.core.receipts import (
     Call,
     another_query,
@@ -26,9 +45,72 @@ from pyspark_upsert_kafka.core.receipts import (
     old_receipts,
     preparation,
 )
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import Sender, TransactionalSender, load_sending_client
 from pyspark_upsert_kafka.kafka.messages import Messages
+
+
+def write_rows(
+    batches: Iterator[pa.RecordBatch], table: Table, options: WriteOptions, task: TaskIdentity
+) -> WrittenByTask:
+    """Writes the rows of one task and returns, when the broker has confirmed them all, how much that was.
+
+    Raises:
+        EncodeError: A row cannot be written.
+        DeliveryError: The broker did not take a message.
+        BrokerError: No broker answers, or a topic does not exist.
+    """
+    freeze_modules()
+    warn_of_speculation(task, options)
+    # The call is another one in each micro-batch.
+    encoder = _row_encoder(table, replace(options, call=None), session_time_zone())
+    preimages = preimages_in(options.order or "in-task")
+    sent = SentMessages()
+    with delivering(task, options, sent, with_metadata=sets_metadata(table)) as delivery:
+        for part in chain.from_iterable(map(_parts, batches)):
+            delivery.send(preimages.settle(encoder.encode(part)))
+        rest = preimages.rest()
+        if rest is not None:
+            delivery.send(rest)
+    return WrittenByTask(current_run(), task.batch, sent.total)
+
+
+@lru_cache(maxsize=KEPT_CODECS)
+def _row_encoder(table: Table, options: WriteOptions, time_zone: str) -> RowEncoder:
+    """Kept for the next task of the worker, which in a stream is one of the same table."""
+    return RowEncoder(table, options, time_zone)
+
+
+def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in parts that are not too large to be encoded together.
+
+    Their messages, and the texts on the way, take several times as many bytes.
+    """
+    if rows.nbytes <= MAX_HELD_BYTES or rows.num_rows < 2:
+        # A copy: Arrow converts the whole of what a slice is a part of, or refuses it beyond 2 GiB.
+        is_slice = rows.get_total_buffer_size() > MAX_HELD_BYTES
+        yield rows.take(pa.array(range(rows.num_rows))) if is_slice else rows
+        return
+    half = rows.num_rows // 2
+    yield from _parts(rows.slice(0, half))
+    yield from _parts(rows.slice(half))
+
+
+class SentMessages:
+    """Counts the messages that a task has sent; when their sender was flushed, brokers have confirmed them."""
+
+    def __init__(self) -> None:
+        self.total = Written()
+
+    def add(self, messages: Messages) -> None:
+        """Counts messages."""
+        tombstones = messages.values.null_count
+        size = BytesColumn(messages.keys).size + BytesColumn(messages.values).size
+        self.total = Written.sum(
+            [self.total, Written(len(messages) - tombstones, tombstones, size)]
+        )
+
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -261,3 +343,32 @@ class ExactlyOnceDelivery:
         sender, self._sender, self._transaction = self._sender, None, None
         if sender is not None:
             sender.close()
+
+
+class CountingSender:
+    """A sender that counts what it sends.
+
+    Args:
+        sender: Sends.
+        sent: Counts.
+    """
+
+    def __init__(self, sender: Sender, sent: SentMessages) -> None:
+        self._sender, self._sent = sender, sent
+
+    def send(self, messages: Messages) -> None:
+        """Hands messages to the sender."""
+        self._sender.send(messages)
+        self._sent.add(messages)
+
+    def flush(self) -> None:
+        """Returns when the broker has confirmed every message sent so far."""
+        self._sender.flush()
+
+    def cancel(self) -> None:
+        """Ends, from another thread, what waits in `send` or `flush`."""
+        self._sender.cancel()
+
+    def close(self) -> None:
+        """Closes the sender."""
+        self._sender.close()

@@ -17,10 +17,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.reported_writes import report_batch
 from pyspark_upsert_kafka.connector.sides import check_written_sides
 from pyspark_upsert_kafka.connector.spark_task import current_task, freeze_modules
 from pyspark_upsert_kafka.connector.writing.sink_warnings import warn_unless_compacted
-from pyspark_upsert_kafka.connector.writing.written_counts import report_batch
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
@@ -59,7 +59,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows."""
-        from pyspark_upsert_kafka.connector.writing.task_writing import write_rows
+        from pyspark_upsert_kafka.connector.writing.delivery import write_rows
 
         return write_rows(iterator, self._table, self._options, current_task())
 
@@ -83,7 +83,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows of a micro-batch."""
-        from pyspark_upsert_kafka.connector.writing.task_writing import write_rows
+        from pyspark_upsert_kafka.connector.writing.delivery import write_rows
 
         task = current_task()
         if task.task == 0:

@@ -13,8 +13,7 @@ from pyspark_upsert_kafka import kafka
 from pyspark_upsert_kafka.connector.dead_letter_replay import Original, replay
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import BatchReader
-from pyspark_upsert_kafka.connector.writing.delivery import open_sender, transactions
-from pyspark_upsert_kafka.connector.writing.written_counts import SentMessages
+from pyspark_upsert_kafka.connector.writing.delivery import SentMessages, open_sender, transactions
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions

@@ -15,10 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.changelog import buckets
-from pyspark_upsert_kafka.connector.changelog.buckets import Bucket
+from pyspark_upsert_kafka.connector.changelog.buckets import (
+    NO_KEYS,
+    Bucket,
+    Layout,
+    by_bucket,
+    packed,
+    unpacked,
+)
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns
-from pyspark_upsert_kafka.connector.changelog.packing import NO_KEYS, by_bucket, packed, unpacked
-from pyspark_upsert_kafka.connector.changelog.state_layout import Layout
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import with_type
 
@@ -308,7 +313,7 @@ def test_a_bucket_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_are_packed_bucket_by_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row is in its bucket, in order; a bucket without keys comes along whenever there are rows."""
-    monkeypatch.setattr("pyspark_upsert_kafka.connector.changelog.packing.MAX_HELD_BYTES", 100)
+    monkeypatch.setattr("pyspark_upsert_kafka.connector.changelog.buckets.MAX_HELD_BYTES", 100)
     rows = pa.record_batch([["a", "b", "c", "d"], [5, 2, 5, 2]], ["name", "bucket"])
 
     def found(*batches: pa.RecordBatch) -> list[tuple[int, list[str]]]:

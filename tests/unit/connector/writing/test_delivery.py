@@ -9,9 +9,8 @@ import pytest
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
 from pyspark_upsert_kafka.connector.writing import delivery
-from pyspark_upsert_kafka.connector.writing.delivery import delivering, open_sender
+from pyspark_upsert_kafka.connector.writing.delivery import SentMessages, delivering, open_sender
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
-from pyspark_upsert_kafka.connector.writing.written_counts import SentMessages
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options.values import WriteOptions

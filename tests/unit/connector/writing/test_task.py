@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.spark_task import TaskIdentity, current_task
-from pyspark_upsert_kafka.connector.writing import delivery, task_writing, writer
+from pyspark_upsert_kafka.connector.writing import delivery, writer
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options.write import write_options
@@ -53,7 +53,7 @@ def write(
     """Writes these batches to this sender."""
     monkeypatch.setattr(delivery, "open_sender", lambda *_, **__: sender)
     options = write_options({**OPTIONS, **more}, format_options)
-    task_writing.write_rows(iter(batches), table_to_write(SCHEMA, options), options, current_task())
+    delivery.write_rows(iter(batches), table_to_write(SCHEMA, options), options, current_task())
 
 
 def rows(*data: tuple[int | None, str]) -> pa.RecordBatch:
@@ -102,7 +102,7 @@ def test_batches_without_rows_open_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(delivery, "open_sender", opened)
     options = write_options(OPTIONS, format_options)
-    task_writing.write_rows(iter(()), table_to_write(SCHEMA, options), options, current_task())
+    delivery.write_rows(iter(()), table_to_write(SCHEMA, options), options, current_task())
 
 
 @pytest.fixture
@@ -160,12 +160,12 @@ def write_texts(monkeypatch: pytest.MonkeyPatch, sender: FakeSender, texts: pa.A
     options = write_options({**OPTIONS, "value.fields-include": "ALL"}, format_options)
     ids = pa.array(range(len(texts)), pa.int64())
     batch = pa.RecordBatch.from_arrays([ids, texts], ["id", "text"])
-    task_writing.write_rows(iter([batch]), table_to_write(LARGE, options), options, TaskIdentity())
+    delivery.write_rows(iter([batch]), table_to_write(LARGE, options), options, TaskIdentity())
 
 
 def test_a_batch_is_encoded_in_parts_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many large rows Spark hands over together: memory grows with a part, not with the batch."""
-    monkeypatch.setattr(task_writing, "MAX_HELD_BYTES", 1 << 20)
+    monkeypatch.setattr(delivery, "MAX_HELD_BYTES", 1 << 20)
     sender = FakeSender()
     write_texts(monkeypatch, sender, pa.array(["x" * 100_000] * 40 + ["y" * 3_000_000, "z"] * 2))
     assert sender.sent == 44

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql.types import LongType, StructType
 
 from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
-from pyspark_upsert_kafka.connector.writing import task_writing, writer
+from pyspark_upsert_kafka.connector.writing import delivery, writer
 from pyspark_upsert_kafka.connector.writing.writer import BatchWriter, StreamWriter
 from pyspark_upsert_kafka.core import warning
 from pyspark_upsert_kafka.core.errors import OptionError, UnknownTopicError
@@ -81,7 +81,7 @@ def test_a_stream_asks_no_broker_before_its_first_task(
     """The first task of each batch looks; the others do not."""
     stream = StreamWriter(SCHEMA, table_options())
     assert asked == []
-    monkeypatch.setattr(task_writing, "write_rows", lambda *given: given)
+    monkeypatch.setattr(delivery, "write_rows", lambda *given: given)
     for number in (1, 0):
         identity = TaskIdentity("query", 7, number, 0)
         monkeypatch.setattr(writer, "current_task", lambda identity=identity: identity)

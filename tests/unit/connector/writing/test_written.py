@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.datasource import WriterCommitMessage
 
-from pyspark_upsert_kafka.connector.writing import written_counts
-from pyspark_upsert_kafka.connector.writing.written_counts import (
-    SentMessages,
-    WrittenByTask,
-    report_batch,
-)
+from pyspark_upsert_kafka.connector import reported_writes
+from pyspark_upsert_kafka.connector.reported_writes import WrittenByTask, report_batch
+from pyspark_upsert_kafka.connector.writing.delivery import SentMessages
 from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
 
@@ -21,7 +18,7 @@ RUN = "a run"
 def reported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
     """What a listener would be told."""
     told: list[tuple[object, ...]] = []
-    monkeypatch.setattr(written_counts, "report", lambda *given: told.append(given))
+    monkeypatch.setattr(reported_writes, "report", lambda *given: told.append(given))
     return told
 
 
