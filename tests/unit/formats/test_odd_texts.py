@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, String
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats import csv, json, json_registry
 from pyspark_upsert_kafka.formats.cdc import debezium_json
+from tests.unit.formats.cdc.corpus import INSERTS
 from tests.unit.formats.cdc.decoding import change_decoder
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.csv.codecs import decoder as csv_decoder
@@ -23,12 +24,6 @@ from tests.unit.formats.registry_codecs import PREFIX, Codecs
 TABLE = columns(id=LongType(), name=StringType())
 MARK = b"\xef\xbb\xbf"
 ROW = b'{"id":1,"name":%b}'
-ENVELOPES = {
-    "canal-json": b'{"type":"INSERT","data":[%b],"old":null}',
-    "debezium-json": b'{"op":"c","before":null,"after":%b}',
-    "maxwell-json": b'{"type":"insert","data":%b}',
-    "ogg-json": b'{"op_type":"I","after":%b}',
-}
 SCHEMA = b'{"schema":{"type":"struct","fields":[{"type":"int64","field":"id"}%b]},"payload":%b}'
 WITHIN = b',{"type":"struct","field":"after","fields":[{"type":"int64","field":"id"},{"type":"string","field":"name"}]}'
 
@@ -65,12 +60,12 @@ FORMATS: dict[str, tuple[Any, Callable[[bytes], bytes], bytes]] = {
     ),
     "debezium-json with schema": (
         partial(of_changes, "debezium-json", schema_include="true"),
-        lambda row: SCHEMA % (WITHIN, ENVELOPES["debezium-json"] % row),
+        lambda row: SCHEMA % (WITHIN, INSERTS["debezium-json"] % row),
         b"",
     ),
     **{
         name: (partial(of_changes, name), envelope.__mod__, b"")
-        for name, envelope in ENVELOPES.items()
+        for name, envelope in INSERTS.items()
     },
 }
 NAMES = pytest.mark.parametrize("name", FORMATS)

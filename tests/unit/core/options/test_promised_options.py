@@ -125,7 +125,7 @@ OF_FORMATS = {
         ("endianness", "little-endian", "little-endian", "big-endian"),
     ],
 }
-OF_FORMATS["maxwell-json"] = OF_FORMATS["ogg-json"] = OF_FORMATS["json"][1:]
+OF_FORMATS |= dict.fromkeys(CDC_FORMATS, OF_FORMATS["json"][1:])
 OF_FORMATS["debezium-json"] = [("schema-include", "true", True, False), *OF_FORMATS["json"][1:]]
 OF_FORMATS["debezium-avro-confluent"] = OF_FORMATS["avro-confluent"]
 OF_FORMATS["canal-json"] = [

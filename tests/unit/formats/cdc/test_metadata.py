@@ -11,19 +11,9 @@ import pytest
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
+from tests.unit.formats.cdc.corpus import METADATA, UPDATES
 from tests.unit.formats.cdc.decoding import change_decoder, checked, text
 
-ROW = {"id": 1, "name": "Ada"}
-CHANGES: dict[str, list[dict[str, Any]]] = {
-    "canal-json": [{"type": "UPDATE", "data": [ROW, {**ROW, "id": 2}], "old": [{}, {}]}],
-    "debezium-json": [{"op": "u", "before": ROW, "after": ROW}],
-    "maxwell-json": [{"type": "update", "data": ROW, "old": {}}],
-    "ogg-json": [{"op_type": "U", "before": ROW, "after": ROW}],
-}
-FIELDS = [
-    "database", "table", "sqlType", "pkNames", "ts", "es", "ts_ms", "source", "schema",
-    "primary_key_columns", "primary_keys", "current_ts", "op_ts",
-]  # fmt: skip
 ODD: list[Any] = [
     None, "x", "", 7, -1.5, True, [], ["a", None, 1], {}, {"ts_ms": "x", "db": 1, "schema": None, "table": {}},
     {"a": 1}, 1_700_000_000_123, 1 << 70, "2024-01-31 12:30:00.123456",
@@ -39,8 +29,8 @@ KEYS = [
 
 def messages_of(name: str, include: str | None) -> list[bytes]:
     """Changes without metadata, with each of its fields in all kinds of forms, and one of a message that is none."""
-    more: list[dict[str, Any]] = [{}, *({f: v} for f, v in itertools.product(FIELDS, ODD))]
-    plain = [change | fields for change in CHANGES[name] for fields in more]
+    more: list[dict[str, Any]] = [{}, *({f: v} for f, v in itertools.product(METADATA, ODD))]
+    plain = [change | fields for change in UPDATES[name] for fields in more]
     if include == "true":
         schemas = [None, {"type": "struct", "fields": []}, "x"]
         plain = [{"schema": s, "payload": each} for each in plain for s in schemas]
@@ -79,7 +69,7 @@ def test_every_key_is_shown(
 @pytest.mark.parametrize("include", ["false", "true"])
 def test_debezium_without_schemas_shows_none(include: str) -> None:
     """As in Flink, ``value.schema`` is NULL where no schema is around the envelope."""
-    change = CHANGES["debezium-json"][0]
+    change = UPDATES["debezium-json"][0]
     message = {"payload": change} if include == "true" else change
     decoder = change_decoder("debezium-json", metadata=["value.schema"], schema_include=include)
     found = decoder.decode([text(message)] * 100)
