@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from enum import IntEnum
+from enum import IntEnum, auto
 
 
 class Change(IntEnum):
@@ -15,13 +15,13 @@ class Change(IntEnum):
 
     UPSERT = 0
     """The row after the change, of a table with a primary key; in a sink the message's value."""
-    DELETE = 1
+    DELETE = auto()
     """The key of a row that is gone, in a sink a tombstone; without a primary key the whole row."""
-    INSERT = 2
+    INSERT = auto()
     """A new row, where there is no primary key."""
-    UPDATE_PREIMAGE = 3
+    UPDATE_PREIMAGE = auto()
     """The row as it was before an update; in a sink a tombstone unless a later change of the key follows."""
-    UPDATE_POSTIMAGE = 4
+    UPDATE_POSTIMAGE = auto()
     """The same row after it, where there is no primary key."""
 
 

@@ -30,6 +30,33 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "a text without such characters comes out as it is; this is the fast way",
     ),
     Equivalent(
+        "core/changes.py",
+        'near = get_close_matches((spelling or "").strip().lower(), _SPELLINGS, n=1)',
+        'near = get_close_matches((spelling or "").strip().lower(), _SPELLINGS, n=2)',
+        "the nearest comes first, however many come",
+    ),
+    *(
+        Equivalent(
+            "core/outside_text.py",
+            "for before in range(3):",
+            f"for before in range({more}):",
+            "base64 has groups of three bytes: with three more before it a secret is spelt the same",
+        )
+        for more in (4, 6)
+    ),
+    Equivalent(
+        "core/outside_text.py",
+        'is_login = b":" in base64.b64decode(encoded + "=" * (-len(encoded) % 4))',
+        'is_login = b":" in base64.b64decode(encoded + "=" * (-len(encoded) % 8))',
+        "more padding than is needed is ignored",
+    ),
+    Equivalent(
+        "connector/reading/witnesses.py",
+        "stands_for[1:] = by_place[1:] < earliest[:-1]",
+        "stands_for[1:] = by_place[1:] <= earliest[:-1]",
+        "no two messages are overwritten by the same one",
+    ),
+    Equivalent(
         "core/bytes_column.py",
         'if "_values" in self.__dict__: # taking it from the list costs a tenth return self._values[at]',
         "pass",

@@ -118,8 +118,17 @@ def test_a_long_text_is_cut():
     """A reason of megabytes says no more than its beginning; a secret that stands at the cut is not shown by half."""
     assert outside_text("x" * 5_000) == "x" * 1_000 + "…"
     assert outside_text("x" * 5_000, 10) == "x" * 10 + "…"
+    assert outside_text("x" * 1_000) == "x" * 1_000
     cut_in_secret = "x" * 995 + SECRET
     assert OutsideText(SETTINGS[1]).shown(cut_in_secret) == "x" * 995 + "***"
+
+
+def test_what_is_not_looked_through_is_not_shown():
+    """However much of a text is wanted: a secret may stand there."""
+    known = OutsideText(SETTINGS[1])
+
+    assert known.shown("x" * 65_536 + SECRET, 1_000_000) == "x" * 65_536
+    assert known.shown("x" * 65_500 + SECRET, 1_000_000) == "x" * 65_500 + "***"
 
 
 @pytest.mark.parametrize("part", ["A", "=", "Basic ", "://", "a@", "Bearer a", "\x1b"])
@@ -134,7 +143,7 @@ def test_a_secret_that_is_part_of_every_word():
 
 
 @pytest.mark.parametrize(
-    "secret", ["s3cret-word\n", "tab\tand'quote\"", "back\\slash&more", "pässwörter"]
+    "secret", ["s3cret-word\n", "tab\tand'quote\"", "back\\slash&more", "pässwörter", 'pä"ss']
 )
 def test_each_spelling_of_a_secret_is_hidden_to_its_last_character(secret: str):
     """As Python, a query of a URL and JSON write it."""
@@ -182,6 +191,7 @@ def test_a_login_without_padding_is_one(user: str):
         ("abc", "<YWJj>", "<***>"),
         ("abcd", f"<{base64.b64encode(b'xabcd').decode()}>", "<***>"),
         ("abcd", f"<{base64.b64encode(b'xyabcd').decode()}>", "<***>"),
+        ("abcd", f"<{base64.b64encode(b'xyzbcd').decode()}>", "<eHl6YmNk>"),
         ("abcde", "<abcde>", "<***>"),
     ],
 )
