@@ -1,7 +1,8 @@
 """What kafka-python's consumers are changed for: batches of records that they would not read as they should.
 
 A header whose key is not UTF-8 makes the whole batch corrupt for them, and they fail at an answer that has null for no records.
-kafka-python-ng gives transaction markers as if they were messages, and compares no checksum.
+kafka-python-ng gives transaction markers as if they were messages, compares no checksum, and fails at a batch of zstd that is more than
+1 MB when it is unpacked and does not say so, as those of Java's and librdkafka's producers.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, codec
 from kafka.errors import CorruptRecordException
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
@@ -22,8 +23,8 @@ class UnreadableHeaders(tuple[Any, ...]):
 
 
 def lenient(batch: Any) -> Any:
-    """The batch, changed so that a message whose headers cannot be read has `UnreadableHeaders`."""
-    if type(batch) is DefaultRecordBatch:  # older formats have no headers
+    """The batch, changed so that zstd is unpacked, and that a message whose headers cannot be read has `UnreadableHeaders`."""
+    if type(batch) is DefaultRecordBatch:  # older formats have neither
         batch.__class__ = _LenientBatch
     return batch
 
@@ -67,6 +68,15 @@ class _LenientBatches:
 
 class _LenientBatch(DefaultRecordBatch):  # type: ignore[misc]
     __slots__ = ()
+
+    def _maybe_uncompress(self) -> None:
+        if not self._decompressed and self.compression_type == self.CODEC_ZSTD:
+            self._assert_has_codec(self.CODEC_ZSTD)
+            packed = memoryview(self._buffer)[self._pos :]
+            with codec.zstd.ZstdDecompressor().stream_reader(packed) as unpacked:
+                self._buffer = bytearray(unpacked.read())
+            self._pos, self._decompressed = 0, True
+        super()._maybe_uncompress()
 
     def _read_msg(self, *args: Any) -> DefaultRecord:
         try:

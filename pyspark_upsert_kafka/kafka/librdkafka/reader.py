@@ -64,10 +64,12 @@ _BOUNDS_S = 5.0
 
 _DAMAGED = frozenset({
     ck.KafkaError._BAD_MSG,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
-    ck.KafkaError._BAD_COMPRESSION,  # noqa: SLF001
     ck.KafkaError.INVALID_MSG,  # CORRUPT_MESSAGE: the broker itself has found it
 })  # fmt: skip
-"""The messages that came are not those that were written: a checksum or compressed data are wrong."""
+"""The messages that came are not those that were written: a checksum is wrong."""
+
+_NOT_UNPACKED = ck.KafkaError._BAD_COMPRESSION  # noqa: SLF001
+"""Compressed messages cannot be unpacked, though their checksum is right."""
 
 _FETCHED_AGAIN = frozenset({
     # Said of a fetch without a message, as of a segment that compaction has emptied: librdkafka goes on behind it.
@@ -141,14 +143,15 @@ class LibrdkafkaFetcher:
         ):
             room = (BATCH_BYTES - fetched.size_bytes) // self._message_bytes
             part, events = self._take(min(left, end - fetched.position, 1 + room))
-            damage = next(filter(self._is_damage, events), None)
+            damage = next(filter(self._is_unreadable, events), None)
             good_end = end if damage is None else min(end, max(damage.offset, fetched.position))
             if len(part):
                 parts.append(self._before(good_end, part, fetched))
             if damage is not None:
                 # What follows begins anywhere: librdkafka has lost its place in the answer.
                 fetched.position = good_end
-                fetched.damage = self.errors.shown(damage.error.str()) if good_end < end else None
+                if good_end < end:
+                    self._note_unreadable(damage, fetched)
                 break
             for event in events:
                 self._note_event(event, fetched)
@@ -227,8 +230,20 @@ class LibrdkafkaFetcher:
         """Whether it is about this partition, and not about one that the consumer has read before."""
         return (event.topic, event.partition) == (self._name, self._partition)
 
-    def _is_damage(self, event: Event) -> bool:
-        return event.error.code() in _DAMAGED and self._is_of_range(event)
+    def _is_unreadable(self, event: Event) -> bool:
+        code = event.error.code()
+        return (code in _DAMAGED or code == _NOT_UNPACKED) and self._is_of_range(event)
+
+    def _note_unreadable(self, event: Event, fetched: Fetched) -> None:
+        said = self.errors.shown(event.error.str())
+        if event.error.code() in _DAMAGED:
+            fetched.damage = said
+        else:
+            fetched.fatal_error = (
+                f"its messages from this offset on cannot be unpacked ({said.removesuffix('.')}). librdkafka refuses a batch of "
+                "zstd that is more than 'properties.receive.message.max.bytes' when it is unpacked (100 MB by default), and may "
+                "refuse one of more than a third of that: set it to at most 2147483647"
+            )
 
     def _note_event(self, event: Event, fetched: Fetched) -> None:
         error = event.error

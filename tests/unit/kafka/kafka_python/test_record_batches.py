@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import kafka
 import pytest
 from kafka.consumer.fetcher import CompletedFetch, Fetcher
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from pyspark_upsert_kafka.kafka.kafka_python.record_batches import (
+    lenient,
     with_null_records,
     without_markers,
 )
@@ -103,3 +105,19 @@ def test_null_is_no_records():
         fetcher._parse_fetched_data(CompletedFetch(TP, 7, 4, data, metric_aggregator=None))
 
     assert [completed.partition_data for completed in seen] == [(0, 7, b""), (0, 7, b"xy")]
+
+
+@pytest.mark.parametrize("tells_size", [False, True])
+def test_a_batch_of_zstd_is_unpacked_whole(tells_size):
+    """Producers of Java and librdkafka do not say how much it is; kafka-python-ng gave up at 1 MB."""
+    zstandard = pytest.importorskip("zstandard")
+    made = DefaultRecordBatchBuilder(2, 0, False, -1, -1, -1, 4_000_000)
+    made.append(0, 0, None, b"x" * 3_000_000, [])
+    plain = bytes(made.build())
+    packer = zstandard.ZstdCompressor(write_content_size=tells_size)
+    packed = bytearray(plain[:61] + packer.compress(plain[61:]))
+    packed[22] |= DefaultRecordBatch.CODEC_ZSTD
+
+    (record,) = lenient(DefaultRecordBatch(packed))
+
+    assert record.value == b"x" * 3_000_000

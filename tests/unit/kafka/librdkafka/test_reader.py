@@ -233,7 +233,7 @@ def test_only_errors_of_the_partition_end_a_poll(error):
     [
         ([message(2), message(3), event(KafkaError._BAD_MSG, 4)], [2, 3], 4, "the reason"),
         ([message(2), event(KafkaError.INVALID_MSG, 6)], [2], 6, "the reason"),
-        ([event(KafkaError._BAD_COMPRESSION, 0)], [], 2, "the reason"),
+        ([event(KafkaError._BAD_MSG, 0)], [], 2, "the reason"),
         ([message(2), event(KafkaError._BAD_MSG, 10)], [2], 10, None),
         (
             [message(2), event(KafkaError._BAD_MSG, 4), event(KafkaError._BAD_MSG, 8), event(EOF, 9), message(5)],
@@ -246,6 +246,17 @@ def test_a_poll_ends_before_messages_that_came_damaged(chunk, offsets, position,
     found = fetching(Consumer(chunk, [message(7)])).poll(2, 10)
 
     assert ([*found.batch.offsets], found.position, found.damage) == (offsets, position, damage)
+
+
+@pytest.mark.parametrize(("offset", "is_told"), [(4, True), (10, False)])
+def test_a_batch_that_cannot_be_unpacked_is_told_at_once(offset, is_told):
+    """Its checksum is right, so that no other broker helps; it says which property does."""
+    events = [message(2), event(KafkaError._BAD_COMPRESSION, offset)]
+    found = fetching(Consumer(events, [message(7)])).poll(2, 10)
+
+    assert ([*found.batch.offsets], found.position, found.damage) == ([2], offset, None)
+    said = "cannot be unpacked (the reason). librdkafka refuses a batch of zstd that is more than 'properties.receive.message"
+    assert (said in (found.fatal_error or "")) is is_told
 
 
 def test_bounds_are_those_of_the_leader():
