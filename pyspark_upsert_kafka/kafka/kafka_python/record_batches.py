@@ -70,12 +70,7 @@ class _LenientBatch(DefaultRecordBatch):  # type: ignore[misc]
     __slots__ = ()
 
     def _maybe_uncompress(self) -> None:
-        if not self._decompressed and self.compression_type == self.CODEC_ZSTD:
-            self._assert_has_codec(self.CODEC_ZSTD)
-            packed = memoryview(self._buffer)[self._pos :]
-            with codec.zstd.ZstdDecompressor().stream_reader(packed) as unpacked:
-                self._buffer = bytearray(unpacked.read())
-            self._pos, self._decompressed = 0, True
+        _unpack_zstd(self)
         super()._maybe_uncompress()
 
     def _read_msg(self, *args: Any) -> DefaultRecord:
@@ -92,6 +87,16 @@ class _LenientBatch(DefaultRecordBatch):  # type: ignore[misc]
             self._buffer = buffer  # type: ignore[misc]
         record._headers = UnreadableHeaders()  # noqa: SLF001
         return record
+
+
+def _unpack_zstd(batch: Any) -> None:
+    if batch._decompressed or batch.compression_type != batch.CODEC_ZSTD:  # noqa: SLF001
+        return
+    batch._assert_has_codec(batch.CODEC_ZSTD)  # noqa: SLF001
+    packed = memoryview(batch._buffer)[batch._pos :]  # noqa: SLF001
+    with codec.zstd.ZstdDecompressor().stream_reader(packed) as unpacked:
+        batch._buffer = bytearray(unpacked.read())  # noqa: SLF001
+    batch._pos, batch._decompressed = 0, True  # noqa: SLF001
 
 
 class _AnyText(bytearray):
