@@ -33,3 +33,8 @@ def test_a_value_that_means_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(OptionError, match=f"'{SWITCH}': expected 'on' or 'off', but is 'false'"):
         native.takes(CONFIG)
+
+
+def test_a_client_of_the_binding_is_found() -> None:
+    """Its token could not be set otherwise, and each client would take a second to open."""
+    assert native.can_log_in()

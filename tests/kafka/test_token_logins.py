@@ -1,0 +1,216 @@
+"""Logins by tokens of a provider of the user's: with each client, and over the end of tokens."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
+from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.receipts import GroupOffset
+from pyspark_upsert_kafka.kafka import native
+from pyspark_upsert_kafka.kafka.clients import load_sending_client
+from pyspark_upsert_kafka.kafka.connections.login_tokens import Token
+from tests import given_tokens
+from tests.kafka.conftest import (
+    CLIENTS,
+    NATIVE_OFF,
+    WAYS,
+    Edge,
+    eventually,
+    messages,
+    numbered,
+    own_messages,
+    turn_off,
+)
+from tests.kafka.secured import Secured
+from tests.kafka.test_security import _close_idle_clients, everything, use_group  # noqa: F401
+
+LIFE_S = 4
+
+
+@pytest.fixture(autouse=True)
+def _may_be_called(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The environment lists the module, and the process has no tokens of other tests."""
+    for name, value in given_tokens.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    yield
+    given_tokens.failing.clear()
+
+
+def config_of(life_s: float = 3600) -> str:
+    """The text of a configuration that no other test has."""
+    return f"user=ana life={life_s} id={uuid.uuid4().hex[:8]}"
+
+
+def edge_of(secured: Secured, way: str, config: str) -> Edge:
+    """The seam over the broker, which a token opens."""
+    edge = secured.edge(way.split(maxsplit=1)[0], "SASL_PLAINTEXT", given_tokens.login(config))
+    in_batches = replace(edge, with_metadata=False, details=frozenset())
+    return edge if way in CLIENTS else in_batches
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A way to read and to send."""
+    turn_off(monkeypatch, request.param)
+    return str(request.param)
+
+
+@pytest.mark.every_client
+def test_a_token_of_a_provider_opens_the_door(secured: Secured, way: str) -> None:
+    """For asking, sending, reading and groups; the provider is asked once for all clients of these."""
+    topic, config = secured.broker.topic(), config_of()
+    edge = edge_of(secured, way, config).given({"group.id": f"g-{uuid.uuid4().hex}"})
+
+    edge.send(topic, *numbered(3))
+
+    assert edge.offsets(Range(topic, 0, 0, 3)) == [0, 1, 2]
+    assert use_group(edge, topic)
+    assert given_tokens.calls[config] == 1
+
+
+@pytest.mark.every_client
+def test_a_provider_that_fails_is_named(secured: Secured, way: str) -> None:
+    """By an error that a query may be started again after, with what the provider has said."""
+    topic, config = secured.broker.topic(), config_of()
+    given_tokens.failing[config] = KeyError("no such role")
+    edge = edge_of(secured, way, config)
+    for action in everything(edge, topic).values():
+        with pytest.raises(RetriableBrokerError) as error:
+            action()
+        assert "The provider 'tests.given_tokens:token' gives no token" in str(error.value)
+        assert "KeyError: 'no such role'" in str(error.value)
+
+
+@pytest.mark.every_client
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_token_that_the_broker_refuses(secured: Secured, client: str) -> None:
+    """Is another user's, who may do nothing: the broker says so."""
+    topic = secured.broker.topic()
+    edge = edge_of(secured, client, config_of().replace("ana", "bob"))
+    with edge.cluster() as cluster, pytest.raises(BrokerError, match=r"ACL|[Aa]uthorization"):
+        cluster.topics(Topics((topic,)))
+
+
+@pytest.mark.long("waits until tokens expire")
+def test_tokens_are_renewed_while_a_query_runs(secured: Secured, way: str, caplog) -> None:
+    """A broker ends connections whose token has expired: one range and one sender go on with the next, and nothing is logged."""
+    topic, config = secured.broker.topic(), config_of(LIFE_S)
+    edge = edge_of(secured, way, config)
+    secured.broker.produce(topic, *numbered(12))
+    began, found = time.monotonic(), []
+    with edge.sender(topic) as sender:
+        for number in range(12):
+            sender.send(messages(topic, *numbered(1, 100 + number)))
+            sender.flush()
+            found += edge.offsets(Range(topic, 0, number, number + 1))
+            time.sleep(1)
+
+    assert found == [*range(12)]
+    assert secured.broker.pairs(topic) == [*numbered(12), *numbered(12, 100)]
+    assert time.monotonic() - began > 2 * LIFE_S
+    if way not in (
+        "kafka-python",
+        NATIVE_OFF,
+    ):  # kafka-python and its library log that a connection was closed
+        assert [each for each in caplog.messages if "reconnect" not in each.lower()] == []
+
+
+@pytest.mark.long("waits until tokens expire")
+def test_a_range_and_a_transaction_that_outlive_their_token(secured: Secured) -> None:
+    """A long read, and a transaction with pauses longer than a token's life, are whole."""
+    topic, config = secured.broker.topic(), config_of(LIFE_S)
+    edge = edge_of(secured, "librdkafka in batches", config)
+    transactional_id = f"x-{topic}"
+    sender = load_sending_client("librdkafka", "a test").transactional_sender(
+        edge.all_properties(), [topic], transactional_id, with_metadata=False
+    )
+    sender.begin()
+    sender.send(messages(topic, *numbered(500)))
+    sender.flush()
+    time.sleep(1.5 * LIFE_S)
+    sender.send(messages(topic, *numbered(500, 500)))
+    sender.commit(GroupOffset(topic, 0, 1, "receipt"))
+    sender.close()
+
+    values = []
+    for number, batch in enumerate(edge.batches(Range(topic, 0, 0, 1001))):
+        values += [*batch.values]
+        if number == 0:
+            time.sleep(1.5 * LIFE_S)
+    assert values == [value for _, value in numbered(1000)]
+    assert secured.broker.pairs(topic) == numbered(1000)
+
+
+@pytest.mark.long("waits until tokens expire")
+def test_an_idle_client_has_the_next_token(secured: Secured, caplog) -> None:
+    """Clients that wait for the next task log in again by themselves, and report nothing."""
+    topic, config = secured.broker.topic(), config_of(LIFE_S)
+    edge = edge_of(secured, "librdkafka in batches", config)
+    edge.send(topic, *numbered(1))
+    edge.offsets(Range(topic, 0, 0, 1))
+    calls = given_tokens.calls[config]
+    assert eventually(lambda: given_tokens.calls[config] > calls + 2)
+
+    edge.send(topic, *numbered(1, 1))
+    assert edge.offsets(Range(topic, 0, 0, 2)) == [0, 1]
+    assert [each for each in caplog.messages if "SASL" in each] == []
+
+
+@pytest.mark.long("waits until a token expires")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_provider_that_fails_while_a_query_runs(secured: Secured, client: str, caplog) -> None:
+    """A warning while the token is good, once; then an error that names the provider, after which a restart helps."""
+    topic, config = secured.broker.topic(), config_of(LIFE_S)
+    edge = edge_of(secured, client, config)
+
+    def write() -> None:
+        with edge.sender(topic) as sender:
+            while True:
+                sender.send(messages(topic, *numbered(1)))
+                sender.flush()
+                time.sleep(0.2)
+
+    def read() -> None:
+        while True:
+            assert edge.offsets(Range(topic, 0, 0, 1)) == [0]
+            time.sleep(0.2)
+
+    secured.broker.produce(topic, *numbered(1))
+    edge.offsets(Range(topic, 0, 0, 1))
+    given_tokens.failing[config] = OSError("the metadata service is away")
+    for action in (write, read):
+        with pytest.raises(
+            RetriableBrokerError,
+            match=r"provider 'tests\.given_tokens:token' .*OSError: the metadata service is away",
+        ):
+            action()
+    said = [each for each in own_messages(caplog) if "The token of before is used" in each]
+    assert len(said) == 1
+    assert "eyJ" not in caplog.text
+
+    del given_tokens.failing[config]
+    assert edge.offsets(Range(topic, 0, 0, 1)) == [0]
+
+
+def test_a_client_that_has_ended_is_given_no_token(secured: Secured) -> None:
+    """Librdkafka's memory of it is gone."""
+    config = {"bootstrap.servers": secured.kafka.address("SASL_PLAINTEXT"), "log_level": 0}
+    token = Token("x", time.time() + 60)
+    consumer = native.LoginConsumer({**config, "group.id": "g"})
+    admin = AdminClient(config)
+    logins = [native.Login(consumer), native.Login(admin)]
+    assert [each.is_open for each in logins] == [True, True]
+    consumer.close()
+    del admin
+
+    assert [each.is_open for each in logins] == [False, False]
+    for each in logins:
+        each.set_token(token)
