@@ -98,9 +98,10 @@ def test_temporary_views_with_options(spark: SparkSession, broker: Broker, name:
 def test_with_and_without_registering(spark: SparkSession, broker: Broker) -> None:
     """Spark finds the format by itself, in any case of its name; registering it does the same.
 
-    PySpark 4.0 registers no name that it has found by itself already, and says so.
+    PySpark 4.0 registers no name that it has found by itself already, and says so. The session is another one, since all other tests
+    are of what Spark has found.
     """
-    given = options(broker, broker.topic(1))
+    spark, given = spark.newSession(), options(broker, broker.topic(1))
     reader = spark.read.format("Upsert-KAFKA").schema("id BIGINT").options(**given)
     assert rows(reader.load()) == []
     if spark.version.startswith("4.0"):

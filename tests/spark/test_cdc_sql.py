@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_upsert_kafka import run_sql
 from tests.conftest import Broker
-from tests.spark.conftest import run_to_end
+from tests.spark.conftest import CONNECT, run_to_end
 
 Row = tuple[int, str, int]
 
@@ -243,8 +243,9 @@ def test_changes_become_operation_codes(
         1: ("no", "Ada L."),
         2: ("yes", "Alan"),
     }
-    printed = capsys.readouterr().out
-    for line in ("|INSERT       |Ada   |36 |", "|UPDATE_BEFORE|Ada   |36 |", "|UPDATE_AFTER |Ada L.|37 |", "|DELETE       |Alan  |41 |"):  # fmt: skip
-        assert line in printed
-    assert "|id |name  |_change_type    |\n" in printed
-    assert "|1  |Ada   |update_preimage |\n" in printed
+    if CONNECT is None:  # there, the server prints the rows of streams
+        printed = capsys.readouterr().out
+        for line in ("|INSERT       |Ada   |36 |", "|UPDATE_BEFORE|Ada   |36 |", "|UPDATE_AFTER |Ada L.|37 |", "|DELETE       |Alan  |41 |"):  # fmt: skip
+            assert line in printed
+        assert "|id |name  |_change_type    |\n" in printed
+        assert "|1  |Ada   |update_preimage |\n" in printed

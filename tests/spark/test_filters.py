@@ -217,4 +217,4 @@ def test_streams_read_everything(
     )  # fmt: skip
     run_to_end(query)
 
-    assert sum(each["numInputRows"] for each in query.recentProgress) == 30
+    assert sum(each.numInputRows for each in query.recentProgress) == 30
