@@ -73,6 +73,7 @@ from pyspark_upsert_kafka.formats.avro.avro_types import (
 )
 
 _MOST_DIGITS = 38
+
 _MOST_COLUMNS = 100_000
 """The number of fields that a schema may have in all, a record counted each time it occurs: records within records multiply."""
 
@@ -199,10 +200,12 @@ class NamesInSchema:
 
 _Json = dict[str, Any]
 _Path = tuple[str, ...]
+
 DERIVED = "The schema derived from the columns"
 """Where a schema comes from, for errors."""
 
 _NAMESPACE = "org.apache.flink.avro.generated"
+
 _TimestampTypes = dict[type[DataType], str]
 """The logical type of each kind of timestamp."""
 

@@ -23,6 +23,7 @@ from pyspark_upsert_kafka.formats.avro.avro_types import (
 from pyspark_upsert_kafka.formats.binary.numbers import varint
 
 _BITS = {"int": 32, "long": 64}
+
 _MOST_VALUES = 100_000
 """The number of values that a default may be made of: records within records multiply with each level."""
 

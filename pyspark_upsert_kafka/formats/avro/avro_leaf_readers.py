@@ -1,4 +1,7 @@
-"""How leaf types are read, which hold no others: as a column, for the vectorised path, and value by value, for the row path."""
+"""How leaf types are read, which hold no others: as a column, for the vectorised path, and value by value, for the row path.
+
+Reading a column leaves each message that it cannot read to the row path, which reads it or says what is wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +100,6 @@ class _Boolean(Leaf):
     arrow: pa.DataType | None = None
 
     def column_reader(self) -> ColumnReader:
-        """Leaves messages with another byte to the row path."""
         skipped = self.arrow is None
 
         def read(cursors: Cursors) -> pa.Array | None:
@@ -108,7 +110,6 @@ class _Boolean(Leaf):
         return read
 
     def value_reader(self) -> ValueReader:
-        """Refuses another byte."""
         path = self.path
 
         def read(cursor: Cursor) -> bool:
@@ -148,7 +149,6 @@ class _Integer(Leaf):
     through: tuple[str, ...] = ()
 
     def column_reader(self) -> ColumnReader:
-        """Leaves messages with a number out of range to the row path."""
         numbers, arrow = self._numbers(), self.arrow
         if arrow is None:
 
@@ -175,7 +175,6 @@ class _Integer(Leaf):
         return numbers
 
     def value_reader(self) -> ValueReader:
-        """Refuses a number out of range, of the written type or of the column's."""
         path, bound = self.path, _BOUNDS[self.written]
         low, high, times, over = self.low, self.high, self.times, self.over
 
@@ -214,11 +213,9 @@ class _Floating(Leaf):
 
     @property
     def least_bytes(self) -> int:
-        """Always this number of bytes."""
         return _FLOATS[self.written].itemsize
 
     def column_reader(self) -> ColumnReader:
-        """No value is wrong."""
         dtype, arrow, through = _FLOATS[self.written], self.arrow, self.through
         size = self.least_bytes
         if arrow is None:
@@ -231,7 +228,6 @@ class _Floating(Leaf):
         return read
 
     def value_reader(self) -> ValueReader:
-        """No value is wrong."""
         path, written, size = self.path, self.written, self.least_bytes
         unpack = struct.Struct("<f" if written == "float" else "<d").unpack
         return lambda cursor: unpack(cursor.take(size, path, written))[0]
@@ -289,7 +285,6 @@ class _Symbol(Leaf):
         return 0 if self.arrow is None else max((len(s or "") for s in self.symbols), default=0)
 
     def column_reader(self) -> ColumnReader:
-        """Leaves messages with another number, or an unknown symbol, to the row path."""
         count = len(self.symbols)
         skipped = self.arrow is None
         known = np.array([skipped or symbol is not None for symbol in self.symbols] + [False])
@@ -304,7 +299,6 @@ class _Symbol(Leaf):
         return read
 
     def value_reader(self) -> ValueReader:
-        """Refuses another number, and an unknown symbol unless it is skipped."""
         path, symbols, skipped = self.path, self.symbols, self.arrow is None
 
         def read(cursor: Cursor) -> str | None:
@@ -377,11 +371,9 @@ class _Bytes(Leaf):
 
     @property
     def least_bytes(self) -> int:
-        """Those of a fixed; else one, for the number."""
         return 1 if self.size is None else self.size
 
     def column_reader(self) -> ColumnReader:
-        """Leaves messages that end within the bytes to the row path."""
         size, column_of = self.size, self.column_of
         if self.arrow is None:
 
@@ -396,7 +388,6 @@ class _Bytes(Leaf):
         return cursors.buffer.slices(start, cursors.at)
 
     def value_reader(self) -> ValueReader:
-        """Refuses a message that ends within the bytes, and bytes that are no value."""
         path, size, convert = self.path, self.size, self.value_of()
         what = "text" if isinstance(self, _Text) else "value"
 
@@ -455,7 +446,6 @@ class _Uuid(_Bytes):
     """Sixteen bytes; as text they are hexadecimal digits with dashes."""
 
     def column_of(self, cursors: Cursors, start: Numbers) -> pa.Array:
-        """The texts."""
         data = cursors.buffer.data[start[:, np.newaxis] + np.arange(16)]
         pairs = [_HEX[data[:, at]] for at in range(16)]
         dash = np.full(start.size, b"-", "S1")
@@ -467,7 +457,6 @@ class _Uuid(_Bytes):
         return pa.Array.from_buffers(pa.string(), start.size, buffers)
 
     def value_of(self) -> Callable[[bytes], str]:
-        """The text."""
         return lambda data: str(UUID(bytes=data))
 
 

@@ -30,6 +30,7 @@ from pyspark_upsert_kafka.formats.decoding import UnreadableError
 PRIMITIVES: Final = frozenset(
     ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
 )
+
 NO_DEFAULT: Final = ...
 """The default of a field that has none; ``None`` is the default ``null``."""
 
@@ -155,7 +156,6 @@ class Schema:
 
 
 NULL: Final = Primitive("null")
-
 
 _TEXT_OR_BYTES = {"string": StringType(), "fixed": BinaryType()}
 _DECIMAL = {"bytes": DecimalType(), "fixed": DecimalType()}
