@@ -108,6 +108,8 @@ class Items:
 
     def at_most(self, messages: Sequence[bytes]) -> float:
         """What all messages become together."""
+        if not self.each_byte:
+            return 0
         size = total_size(messages)
         most = self.each_byte * size
         if most <= MAX_HELD_BYTES or not self.marks:
@@ -137,8 +139,9 @@ class Measure:
         """What the items of all messages take, and the largest message while it is read."""
         enough = MAX_HELD_BYTES if len(messages) > 1 else 0
         large: list[bytes] = []
-        if self.while_read.each_byte * total_size(messages) > enough:
-            large = [each for each in messages if self.while_read.each_byte * len(each) > enough]
+        each_byte = self.while_read.each_byte
+        if each_byte and each_byte * total_size(messages) > enough:
+            large = [each for each in messages if each_byte * len(each) > enough]
         read = max((self.while_read.at_most([each]) for each in large), default=0)
         return self.items.at_most(messages) + read
 
