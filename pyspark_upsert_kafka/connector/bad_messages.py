@@ -6,7 +6,7 @@ A dead letter is such a message, sent unchanged to another topic with headers th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,6 +53,30 @@ class BadMessage:
         # A reason is a part of a sentence; that of a schema is a sentence of its own.
         reason = self.reason if self.reason.endswith("..") else self.reason.removesuffix(".")
         object.__setattr__(self, "reason", outside_text(reason, _MOST))
+
+
+def first_bad(
+    found: Iterable[BadMessage],
+    skipped: Collection[int],
+    batch: RawBatch,
+    formats: Mapping[Stage, str],
+) -> list[BadMessage]:
+    """The first entry of each bad message, in offset order, with what its bytes look like behind the reason.
+
+    Args:
+        found: What is wrong with messages of a batch.
+        skipped: Messages that a format skips.
+        batch: The messages.
+        formats: The names of the formats of key and value.
+    """
+    bad = first_per_message(found, skipped)
+    sides = {"key": batch.keys, "value": batch.values}
+    return [
+        with_format_hint(each, sides[each.stage][each.index], formats[each.stage])
+        if each.stage in formats
+        else each
+        for each in bad
+    ]
 
 
 def first_per_message(bad: Iterable[BadMessage], skipped: Collection[int]) -> list[BadMessage]:

@@ -12,19 +12,12 @@ from pyspark_upsert_kafka.connector.bad_messages import BadMessage
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyBytes
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.connector.reading.snapshot import Snapshot
-from pyspark_upsert_kafka.connector.reading.task_reading import (
-    Changes,
-    RangeDecoder,
-    nullable,
-    wanted_details,
-    with_headers,
-)
+from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes, nullable
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError, printable
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 
@@ -151,10 +144,7 @@ class _SampleReader:
     """
 
     def __init__(self, request: Request) -> None:
-        table, options = request.table, request.options
-        settings = ReadSettings.of(options, wanted_details(table, options))
-        self._reader = load_client(options.table.client).reader(settings)
-        self._decoder, self._headers = RangeDecoder(table, options), options.headers
+        self._reader = ChangeReader(request.table, request.options, handle_errors=lambda *_: None)
         self._left = 0
 
     def read(self, part: SamplePart) -> Iterator[tuple[Range, Changes]]:
@@ -162,19 +152,15 @@ class _SampleReader:
         self._left = part.most
         for range_ in part.ranges:
             if self._left:
-                yield range_, self._changes(range_)
-
-    def _changes(self, range_: Range) -> Changes:
-        with closing(self._reader.read(range_)) as batches:  # type: ignore[type-var]
-            for batch in with_headers(self._first(batches), self._headers):
-                yield from self._decoder.decode(batch, None)
+                yield range_, self._reader.read(range_, self._first)
 
     def _first(self, batches: Iterator[RawBatch]) -> Iterator[RawBatch]:
         """No more messages than are left to read; no batch is fetched after the last one."""
-        while self._left and (batch := next(batches, None)) is not None:
-            wanted = batch.part(0, self._left)
-            self._left -= len(wanted)
-            yield wanted
+        with closing(batches):  # type: ignore[type-var]
+            while self._left and (batch := next(batches, None)) is not None:
+                wanted = batch.part(0, self._left)
+                self._left -= len(wanted)
+                yield wanted
 
 
 class _Seen:

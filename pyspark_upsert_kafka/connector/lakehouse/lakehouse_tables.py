@@ -219,13 +219,11 @@ class Merge:
     timestamp: str | None = None
     place: Sequence[str] = ()
 
-
-def merge_statement(merge: Merge) -> str:
-    """The MERGE statement, a clause a line."""
-    on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in merge.keys)
-    return "\n".join(
-        [f"MERGE INTO {merge.table} AS t USING {merge.changes} AS s ON {on}", *_clauses(merge)]
-    )
+    def statement(self) -> str:
+        """The MERGE statement, a clause a line."""
+        on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in self.keys)
+        begin = f"MERGE INTO {self.table} AS t USING {self.changes} AS s ON {on}"
+        return "\n".join([begin, *_clauses(self)])
 
 
 def _clauses(merge: Merge) -> Iterator[str]:

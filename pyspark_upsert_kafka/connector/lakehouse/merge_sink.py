@@ -24,11 +24,7 @@ from pyspark_upsert_kafka.connector.lakehouse.changes_by_key import (
     unavailable_columns,
 )
 from pyspark_upsert_kafka.connector.lakehouse.column_types import conformed, field_named
-from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
-    Merge,
-    fitting_columns,
-    merge_statement,
-)
+from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import Merge, fitting_columns
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     DELETED_COLUMN,
     MergeSettings,
@@ -302,7 +298,7 @@ class _Batch:
         view = f"merge_sink_{uuid.uuid4().hex}"
         changes.select(*in_types_of_table, self.flags).createOrReplaceTempView(view)
         try:
-            session.sql(merge_statement(self._merge(view, stored, there)))
+            session.sql(self._merge(view, stored, there).statement())
         finally:
             session.catalog.dropTempView(view)
 

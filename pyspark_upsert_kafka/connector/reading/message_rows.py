@@ -22,11 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.connector.bad_messages import (
-    BadMessage,
-    first_per_message,
-    with_format_hint,
-)
+from pyspark_upsert_kafka.connector.bad_messages import BadMessage, Stage, first_bad
 from pyspark_upsert_kafka.connector.local_time import utc_timestamps
 from pyspark_upsert_kafka.connector.reading.changed_rows import (
     ChangedKeys,
@@ -40,17 +36,17 @@ from pyspark_upsert_kafka.connector.reading.decoded_side import (
     Selection,
     decode_side,
 )
-from pyspark_upsert_kafka.connector.reading.key_share import refuse_other_keys
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
 from pyspark_upsert_kafka.connector.sides import change_spec, read_key_side, read_value_side
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.errors import shown, shown_names
+from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names
 from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import Side
+from pyspark_upsert_kafka.formats.row_hash import equal_keys
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -151,7 +147,7 @@ class RowDecoder:
         if isinstance(values, ChangedRows):
             self._passed_over.look(batch, values.changes.passed_over)
             found += self._changed_keys.without_key(batch, values, keys)
-        bad = [self._with_format_hint(each, batch) for each in first_per_message(found, skipped)]
+        bad = first_bad(found, skipped, batch, self._formats)
         hidden = skipped if self._keep_bad else skipped.union(message.index for message in bad)
         selection = values.selection(batch, bad, hidden=hidden, keep_deletes=self._keep_deletes)
         columns = [self._column(field, selection, keys, values) for field in self._schema]
@@ -164,12 +160,6 @@ class RowDecoder:
         keys = decode_side(batch.keys, self._key, "key")
         self._null_keys.look_at(batch, keys)
         return keys.with_nulls_bad("null-key", _NO_KEY), values
-
-    def _with_format_hint(self, bad: BadMessage, batch: RawBatch) -> BadMessage:
-        if bad.stage not in self._formats:
-            return bad
-        data = (batch.keys if bad.stage == "key" else batch.values)[bad.index]
-        return with_format_hint(bad, data, self._formats[bad.stage])
 
     def _bad_headers(self, batch: RawBatch) -> list[BadMessage]:
         if not self._wants_headers:
@@ -202,7 +192,7 @@ class RowDecoder:
         if column is None:
             return from_key
         if self._shares_keys:
-            refuse_other_keys(name, column, from_key, selection)
+            _refuse_other_keys(name, column, from_key, selection)
         return pc.coalesce(column, from_key)
 
 
@@ -221,7 +211,28 @@ def _value_decoder(
     return lambda values: decode_side(values, decoder, "value")
 
 
-def _formats(options: ReadOptions) -> dict[str, str]:
+def _refuse_other_keys(
+    name: str, column: pa.Array, from_key: pa.Array, selection: Selection
+) -> None:
+    """The value's copy of a key column wins over the key's, so keys that are shared must be the same in both.
+
+    Raises:
+        OptionError: They differ in a message: its row has a key that another task may keep.
+    """
+    # A value without a copy takes the key's, so that the two cannot differ.
+    differs = pc.and_(column.is_valid(), pc.invert(equal_keys(column, from_key)))
+    at = pc.index(differs, True).as_py()
+    if at >= 0:
+        batch, index = selection.batch, at if selection.indexes is None else selection.indexes[at]
+        raise OptionError(
+            f"'minPartitions' divides the keys of a snapshot among tasks, but in topic {batch.topic!r}, partition "
+            f"{batch.partition}, offset {batch.offsets[index]} column {name!r} differs between value and key. "
+            "Leave 'minPartitions' out, or read the key alone with 'value.fields-include' = 'EXCEPT_KEY' if "
+            "the values have no key columns of their own."
+        )
+
+
+def _formats(options: ReadOptions) -> dict[Stage, str]:
     """The names of the formats by stage."""
     key, value = options.table.key_format, options.table.value_format
     return {"value": value.name} if key is None else {"key": key.name, "value": value.name}

@@ -23,6 +23,7 @@ tells which rows may be out of date; they are left out, as the newer changes of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -33,21 +34,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.connector.reading.message_rows import Rows
-from pyspark_upsert_kafka.connector.reading.snapshot import (
-    MemoryLimit,
-    Snapshot,
-    kept_rows,
-    too_large,
-)
+from pyspark_upsert_kafka.connector.reading.snapshot import MemoryLimit, Snapshot, kept_rows
 from pyspark_upsert_kafka.connector.reading.witnesses import Holds, stand
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
 from pyspark_upsert_kafka.kafka.clients import RangeReader
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 _MOST_PARTS = 10
 """At most this many parts are read past the planned end."""
+
+
+_MARGIN = 1.25
+"""Keys are not spread quite evenly over tasks."""
 
 
 def batches_past(reader: RangeReader, range_: Range) -> Iterator[RawBatch]:
@@ -153,6 +154,27 @@ class RangeSnapshot:
 
     def _too_large(self, size: int) -> OptionError:
         return too_large(self._range, self._read_to, size, self._memory)
+
+
+def too_large(range_: Range, read_to: int, size: int, memory: int) -> OptionError:
+    """The error of a table that does not fit, with how many tasks it would take.
+
+    Args:
+        range_: What the task was to read.
+        read_to: One past the last offset that it has read.
+        size: Bytes that the table takes up to there.
+        memory: Bytes that it may take.
+    """
+    whole = size * range_.size / max(1, read_to - range_.begin)
+    times = max(2, math.ceil(whole * _MARGIN / memory))
+    pieces = times * (range_.share.count if range_.share else 1)
+    return OptionError(
+        f"The table in topic {range_.topic!r}, partition {range_.partition} does not fit into the memory of a task: "
+        f"it takes {size / 2**20:,.0f} MB of {memory / 2**20:,.0f} MB ('scan.snapshot.memory') after "
+        f"{100 * (read_to - range_.begin) / range_.size:.0f} % of the offsets. Have it read by more tasks, "
+        f"which share its keys: 'minPartitions' = '{tasks_to_share(range_, pieces)}' makes {pieces} of them for this "
+        "partition, enough if all of it is like what was read; or let a task hold more with 'scan.snapshot.memory'."
+    )
 
 
 @dataclass(frozen=True)

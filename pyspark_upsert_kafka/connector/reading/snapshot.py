@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,16 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, canonical_floats
-from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
 
 _REDUCE_AT = MAX_HELD_BYTES
 """Overwritten rows are dropped whenever this many bytes have been added."""
 
-_MARGIN = 1.25
-"""Keys are not spread quite evenly over tasks."""
 
 _ROW_BYTES = 128
 """Memory of a row beside its columns while keys are compared."""
@@ -74,27 +68,6 @@ def _limit(path: Path) -> int | None:
     except OSError:
         return None
     return int(text) if text.isdigit() else None
-
-
-def too_large(range_: Range, read_to: int, size: int, memory: int) -> OptionError:
-    """The error of a table that does not fit, with how many tasks it would take.
-
-    Args:
-        range_: What the task was to read.
-        read_to: One past the last offset that it has read.
-        size: Bytes that the table takes up to there.
-        memory: Bytes that it may take.
-    """
-    whole = size * range_.size / max(1, read_to - range_.begin)
-    times = max(2, math.ceil(whole * _MARGIN / memory))
-    pieces = times * (range_.share.count if range_.share else 1)
-    return OptionError(
-        f"The table in topic {range_.topic!r}, partition {range_.partition} does not fit into the memory of a task: "
-        f"it takes {size / 2**20:,.0f} MB of {memory / 2**20:,.0f} MB ('scan.snapshot.memory') after "
-        f"{100 * (read_to - range_.begin) / range_.size:.0f} % of the offsets. Have it read by more tasks, "
-        f"which share its keys: 'minPartitions' = '{tasks_to_share(range_, pieces)}' makes {pieces} of them for this "
-        "partition, enough if all of it is like what was read; or let a task hold more with 'scan.snapshot.memory'."
-    )
 
 
 class Snapshot:

@@ -10,17 +10,14 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.connector.bad_messages import (
-    DETAILS,
-    ErrorHandler,
-    error_handler,
-)
-from pyspark_upsert_kafka.connector.reading.key_share import KeyShares, of_share
+from pyspark_upsert_kafka.connector.bad_messages import DETAILS, ErrorHandler, error_handler
+from pyspark_upsert_kafka.connector.reading.decoded_side import Mask, decode_side
 from pyspark_upsert_kafka.connector.reading.merged_partitions import merged_rows
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder, Rows
 from pyspark_upsert_kafka.connector.reading.reading_past_end import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.connector.reading.witnesses import holds
+from pyspark_upsert_kafka.connector.sides import read_key_side
 from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
@@ -119,13 +116,21 @@ class ChangeReader:
         )
         self._decoder = RangeDecoder(table, options)
 
-    def read(self, range_: Range) -> Generator[tuple[RawBatch, Rows], None, None]:
+    def read(
+        self,
+        range_: Range,
+        wanted: Callable[[Iterator[RawBatch]], Iterator[RawBatch]] = iter,
+    ) -> Generator[tuple[RawBatch, Rows], None, None]:
         """The messages of a range, or its share of them, and their rows; of a snapshot those past its end, too, if need be.
+
+        Args:
+            range_: The range.
+            wanted: Passes on which of its messages are decoded.
 
         Raises:
             UpsertKafkaError: As `read_ranges` does.
         """
-        yield from self._decoded(self._reader.read(range_), range_)
+        yield from self._decoded(wanted(self._reader.read(range_)), range_)
         past = batches_past(self._reader, range_)
         yield from self._decoded(past, range_, handles_bad=not range_.is_followed)
 
@@ -213,6 +218,37 @@ def _row_decoder(
 ) -> RowDecoder:
     """Kept for the next task of the worker, which in a stream is one of the same table."""
     return RowDecoder(table, options, time_zone, shares_keys=shares_keys)
+
+
+class KeyShares:
+    """Takes out of batches the messages whose keys are of a share: equal keys are in one, however they are spelt.
+
+    Messages whose key cannot be read belong to the first share.
+
+    Args:
+        table: The table.
+        options: How it is read.
+    """
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        side = read_key_side(table, options)
+        if side is None:
+            raise ValueError("Keys are shared in snapshots only, and a snapshot has keys.")
+        self._decoder = side.decoder()
+
+    def of(self, batch: RawBatch, share: Share) -> RawBatch:
+        """The messages of a share."""
+        keys = decode_side(batch.keys, self._decoder, "key")
+        shares = np.zeros(len(batch), dtype=np.uint64)
+        shares[keys.read] = (row_hashes(keys.rows) % share.count)[keys.read]
+        mask: Mask = shares == share.index
+        return batch.where(mask)
+
+
+def of_share(keys: pa.RecordBatch, share: Share) -> Mask:
+    """For each row of keys whether it is of a share."""
+    mask: Mask = row_hashes(keys) % share.count == share.index
+    return mask
 
 
 def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple[RawBatch, T]]:

@@ -27,11 +27,7 @@ from pyspark_upsert_kafka.connector.spark_task import (
     session_time_zone,
 )
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
-from pyspark_upsert_kafka.connector.writing.row_encoding import (
-    RowEncoder,
-    preimages_in,
-    sets_metadata,
-)
+from pyspark_upsert_kafka.connector.writing.row_encoding import RowEncoder
 from pyspark_upsert_kafka.connector.writing.sink_warnings import warn_of_speculation
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
@@ -65,14 +61,11 @@ def write_rows(
     warn_of_speculation(task, options)
     # The call is another one in each micro-batch.
     encoder = _row_encoder(table, replace(options, call=None), session_time_zone())
-    preimages = preimages_in(options.order or "in-task")
+    parts = chain.from_iterable(map(_parts, batches))
     sent = SentMessages()
-    with delivering(task, options, sent, with_metadata=sets_metadata(table)) as delivery:
-        for part in chain.from_iterable(map(_parts, batches)):
-            delivery.send(preimages.settle(encoder.encode(part)))
-        rest = preimages.rest()
-        if rest is not None:
-            delivery.send(rest)
+    with delivering(task, options, sent, with_metadata=encoder.sets_metadata) as delivery:
+        for messages in encoder.messages(parts, options.order or "in-task"):
+            delivery.send(messages)
     return WrittenByTask(current_run(), task.batch, sent.total)
 
 

@@ -11,6 +11,7 @@ after its preimage: that becomes a tombstone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -30,6 +31,9 @@ from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.kafka.messages import Messages
 
 _IS_NOT_NULL = "it is NOT NULL, however, a null value is being written into it"
+
+
+_OF_MESSAGES = {"timestamp", *HEADERS}
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,27 @@ class RowEncoder:
         self._change_column = table.metadata_column(CHANGE_TYPE)
         self._local_times, self._time_zone = table.local_times, time_zone
         self._metadata = _WrittenMetadata(table, options.table.topics.names, time_zone)
+        self.sets_metadata = any(column.key in _OF_MESSAGES for column in table.metadata)
+        """Whether messages may have timestamps or headers; if not, a sender is opened that takes none."""
+
+    def messages(
+        self, batches: Iterable[pa.RecordBatch], order: PreimageOrder
+    ) -> Iterator[Messages]:
+        """The messages of a task's rows; of its preimages those that stay tombstones.
+
+        Args:
+            batches: The rows.
+            order: In which order the changes of a key come.
+
+        Raises:
+            EncodeError: A value cannot be written.
+        """
+        preimages = preimages_in(order)
+        for rows in batches:
+            yield preimages.settle(self.encode(rows))
+        rest = preimages.rest()
+        if rest is not None:
+            yield rest
 
     def encode(self, rows: pa.RecordBatch) -> Changes:
         """The messages of the rows, one each.
@@ -146,14 +171,6 @@ class RowEncoder:
             if values.column(name).null_count:
                 raise EncodeError(name, _IS_NOT_NULL + ". The DDL declares it so")
         return self._value.encode(values)
-
-
-_OF_MESSAGES = {"timestamp", *HEADERS}
-
-
-def sets_metadata(table: Table) -> bool:
-    """Whether messages may have timestamps or headers; if not, a sender is opened that takes none."""
-    return any(column.key in _OF_MESSAGES for column in table.metadata)
 
 
 class _WrittenMetadata:

@@ -8,6 +8,7 @@ from pyspark import TaskContext
 
 from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import TableOptions, WriteOptions
@@ -77,3 +78,15 @@ def refuse_speculation(setting: str | None) -> None:
             "'spark.speculation' is on, and 'sink.delivery-guarantee' = 'exactly-once' works without it only: "
             "of two attempts of a task that write at the same time, each would fence off the other. Turn it off."
         )
+
+
+def check_speculation(setting: str | None, options: WriteOptions) -> None:
+    """Refuses ``spark.speculation`` for a sink that writes exactly once, and warns of it for another.
+
+    Raises:
+        OptionError: It is on.
+    """
+    if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+        refuse_speculation(setting)
+    else:
+        warn_once(*speculation(setting, str(options.table.topics)))

@@ -18,8 +18,7 @@ from pyspark_upsert_kafka.connector.spark_task import BATCH_ID, QUERY_ID
 from pyspark_upsert_kafka.connector.writing.delivery import prepare, transactions
 from pyspark_upsert_kafka.connector.writing.row_order import arranged, distributing
 from pyspark_upsert_kafka.connector.writing.sink_warnings import (
-    refuse_speculation,
-    speculation,
+    check_speculation,
     warn_unless_compacted,
 )
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -250,12 +249,11 @@ class UpsertSink:
         given = as_spark_passes_on(self.raw)
         passed_on = {name: value for name, value in given.items() if name not in _OURS}
         passed_on[FROM_UPSERT_SINK.name] = order
+        check_speculation(setting, options)
         if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            refuse_speculation(setting)
             with _prepared(rows, batch_id, options, self.raw) as call:
                 _write(in_order, {**passed_on, CALL.name: call.to_text()})
         else:
-            warn_once(*speculation(setting, str(options.table.topics)))
             _write(in_order, passed_on)
 
     def __repr__(self) -> str:

@@ -17,7 +17,6 @@ from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
     _create_statement,
     _widen_statement,
     engine_of,
-    merge_statement,
 )
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     Deletes,
@@ -117,12 +116,12 @@ def merge(**more: object) -> Merge:
 )
 def test_what_a_delete_does(more: dict[str, object], statement: str) -> None:
     """It deletes the row, marks it, or has no clause at all."""
-    assert merge_statement(merge(**more)) == statement
+    assert merge(**more).statement() == statement
 
 
 def test_a_value_that_was_not_sent_stays() -> None:
     """Where the row exists; a new row has no other value than the one of the changes."""
-    *_, update, insert = merge_statement(merge(unavailable={"name": 2})).splitlines()
+    *_, update, insert = merge(unavailable={"name": 2}).statement().splitlines()
 
     assert update == (
         "WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, "
@@ -133,7 +132,7 @@ def test_a_value_that_was_not_sent_stays() -> None:
 
 def test_any_name_may_be_that_of_a_column() -> None:
     """Dots, backticks and spaces are part of a name."""
-    statement = merge_statement(merge(keys=["a.b", "c`d"], columns=["a.b", "c`d"]))
+    statement = merge(keys=["a.b", "c`d"], columns=["a.b", "c`d"]).statement()
 
     assert "ON t.`a.b` = s.`a.b` AND t.`c``d` = s.`c``d`\n" in statement
     assert "INSERT (`a.b`, `c``d`) VALUES (s.`a.b`, s.`c``d`)" in statement
@@ -183,7 +182,7 @@ def test_an_older_change_of_another_partition_changes_nothing(
     place: list[str], differs: str, is_lower: str
 ) -> None:
     """If the table says when and where a row was changed, each clause that changes a row looks at it."""
-    statement = merge_statement(merge(timestamp="at", place=place))
+    statement = merge(timestamp="at", place=place).statement()
 
     *matched, insert = statement.splitlines()[1:]
     is_older = (
@@ -198,7 +197,7 @@ def test_an_older_change_of_another_partition_changes_nothing(
 @pytest.mark.parametrize("place", [["part"], ["part", "of"]], ids=["partition", "and topic"])
 def test_which_change_is_older(place: list[str]) -> None:
     """A lower time, or of equal times a lower place; no time is the lowest, and a row that does not say where it was is older."""
-    statement = merge_statement(merge(timestamp="at", place=place))
+    statement = merge(timestamp="at", place=place).statement()
     condition = statement.split("AND NOT ", 2)[1].removesuffix(" ")
     asked = f"SELECT {condition} FROM change AS s, told AS t"
     asked = asked.replace("s.`_merge`.", "s.").replace("<=>", "IS")

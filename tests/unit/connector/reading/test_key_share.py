@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.reading import task_reading
-from pyspark_upsert_kafka.connector.reading.key_share import KeyShares, of_share
+from pyspark_upsert_kafka.connector.reading.task_reading import KeyShares, of_share
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options

@@ -13,12 +13,8 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.reading import snapshot as module
-from pyspark_upsert_kafka.connector.reading.snapshot import (
-    MemoryLimit,
-    Snapshot,
-    snapshot_bytes,
-    too_large,
-)
+from pyspark_upsert_kafka.connector.reading.reading_past_end import too_large
+from pyspark_upsert_kafka.connector.reading.snapshot import MemoryLimit, Snapshot, snapshot_bytes
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from tests.table_options import table_options
