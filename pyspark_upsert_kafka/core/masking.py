@@ -35,6 +35,10 @@ _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)")
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
+_LOGIN = re.compile(r"LoginModule|password\s*=\s*[\"']?([^\"'\s;]*)", re.IGNORECASE)
+"""A login looks like this, which may stand in the wrong setting by mistake."""
+
+
 _CONFIG = "oauthbearer.config"
 """How the name ends of a setting that may hold secrets among what is none: it is a text that a provider of tokens understands."""
 
@@ -94,6 +98,25 @@ def user_infos(name: str, value: str) -> list[str]:
         return [value]
     pattern = _IN_SERVERS if _IS_SERVERS.search(name.lower()) else USER_INFO
     return [found[2] for found in pattern.finditer(value)]
+
+
+def secrets_of(settings: Mapping[str, object]) -> Iterator[str]:
+    """What is secret in some settings, users with their passwords and passwords alone among it.
+
+    >>> [*secrets_of({"sasl_password": "s3cret", "url": "http://me:pass@host", "client_id": "a"})]
+    ['s3cret', 'me:pass', 'pass']
+    """
+    for name, value in settings.items():
+        if not isinstance(value, str):
+            continue
+        logins = list(_LOGIN.finditer(value))
+        if logins:
+            yield value
+        yield from secrets_in(name.replace("_", "."), value)
+        yield from (login[1] or "" for login in logins)
+        for user in user_infos(name, value):
+            yield user
+            yield user.partition(":")[2]
 
 
 def shown_by_spark(given: Mapping[str, str]) -> list[str]:

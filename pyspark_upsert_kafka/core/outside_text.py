@@ -12,7 +12,7 @@ from types import MappingProxyType
 from urllib.parse import quote, quote_plus
 
 from pyspark_upsert_kafka.core.errors import printable
-from pyspark_upsert_kafka.core.masking import USER_INFO, secrets_in, user_infos
+from pyspark_upsert_kafka.core.masking import USER_INFO, secrets_of
 
 _MOST = 1_000
 """So many characters of a text are shown."""
@@ -22,8 +22,6 @@ _LOOKED_AT = 64 * 1024
 
 _STARS = "***"
 
-_LOGIN = re.compile(r"LoginModule|password\s*=\s*[\"']?([^\"'\s;]*)", re.IGNORECASE)
-"""A login looks like this, which may stand in the wrong setting by mistake."""
 
 _BASIC = re.compile(r"\b(basic\s+)([a-z0-9+/_-]{4,}={0,2})", re.IGNORECASE)
 _BEARER = re.compile(r"\b(bearer\s+)(?=[a-z]*[0-9+/_=.~-])[a-z0-9+/_=.~-]{8,}", re.IGNORECASE)
@@ -72,7 +70,7 @@ class OutsideText:
 
     @cached_property
     def _secrets(self) -> set[str]:
-        return {each for each in _secrets(self._settings) if len(each) >= _LEAST}
+        return {each for each in secrets_of(self._settings) if len(each) >= _LEAST}
 
     @cached_property
     def _spelt(self) -> re.Pattern[str] | None:
@@ -102,20 +100,6 @@ def outside_text(text: str, most: int = _MOST) -> str:
 
 
 _KNOWS_NO_SECRET = OutsideText()
-
-
-def _secrets(settings: Mapping[str, object]) -> Iterator[str]:
-    for name, value in settings.items():
-        if not isinstance(value, str):
-            continue
-        logins = list(_LOGIN.finditer(value))
-        if logins:
-            yield value
-        yield from secrets_in(name.replace("_", "."), value)
-        yield from (login[1] or "" for login in logins)
-        for user in user_infos(name, value):
-            yield user
-            yield user.partition(":")[2]
 
 
 def _spellings(secret: str) -> Iterator[str]:

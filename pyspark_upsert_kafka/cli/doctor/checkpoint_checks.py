@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspark_upsert_kafka.cli.doctor.findings import (
+    RETENTION,
+    RETENTION_BYTES,
+    TOMBSTONES,
     Finding,
     Level,
     NotSeen,
@@ -22,13 +25,7 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     error_finding,
     servers_of,
 )
-from pyspark_upsert_kafka.cli.doctor.topic_checks import (
-    RETENTION,
-    RETENTION_BYTES,
-    TOMBSTONES,
-    SeenTopics,
-    by_topic,
-)
+from pyspark_upsert_kafka.cli.doctor.topic_checks import SeenTopics, by_topic
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, CheckpointError
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics

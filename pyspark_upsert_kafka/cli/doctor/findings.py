@@ -107,3 +107,7 @@ def configure(config: str, topic: str, servers: str) -> str:
 def servers_of(options: ReadOptions) -> str:
     """The bootstrap servers, as commands take them."""
     return options.table.properties.resolved()["bootstrap.servers"]
+
+
+RETENTION, RETENTION_BYTES, TOMBSTONES = "retention.ms", "retention.bytes", "delete.retention.ms"
+"""Configs of topics that checks look at, and advise to set."""

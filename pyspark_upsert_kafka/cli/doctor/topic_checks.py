@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from pyspark_upsert_kafka.cli.doctor.access_checks import operations_of
 from pyspark_upsert_kafka.cli.doctor.findings import (
+    RETENTION,
+    RETENTION_BYTES,
+    TOMBSTONES,
     Finding,
     Level,
     NotSeen,
@@ -29,8 +32,6 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-
-RETENTION, RETENTION_BYTES, TOMBSTONES = "retention.ms", "retention.bytes", "delete.retention.ms"
 
 _CONFIGS = (POLICY, RETENTION, RETENTION_BYTES, TOMBSTONES)
 """The configs of a topic that are looked at."""

@@ -5,27 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import BooleanType, DayTimeIntervalType, NumericType, StructField, StructType
 
-from pyspark_upsert_kafka.cli.show.row_printing import ISO, encodable_type
+from pyspark_upsert_kafka.cli.show.row_printing import value_of
 from pyspark_upsert_kafka.connector.reading.message_rows import Rows
-from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
+from pyspark_upsert_kafka.core.arrow import canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
-from pyspark_upsert_kafka.formats.json.row_path import row_reader
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 _NO_TIMESTAMP = 0
-_LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false")
 
 
 @dataclass(frozen=True)
@@ -62,7 +55,7 @@ def one_key(text: str, table: Table) -> OneKey:
     if not table.key:
         raise OptionError("--key needs a table with a key, and messages of --append have none.")
     given = key_texts(text, table.key_names)
-    columns = [_value(field, given[field.name]) for field in table.key]
+    columns = [value_of(field, given[field.name]) for field in table.key]
     values = pa.RecordBatch.from_arrays(columns, list(table.key_names))
     return OneKey(tuple(table.schema.names), values)
 
@@ -86,24 +79,6 @@ def key_texts(text: str, columns: Sequence[str]) -> Mapping[str, str]:
             f"--key {text!r} does not give one value for each column of the primary key: write --key {example}."
         )
     return dict(zip(found, parts[1::2], strict=True))
-
-
-def _value(field: StructField, text: str) -> pa.Array:
-    """A value, written as the output writes it, as an array of length 1."""
-    kind = encodable_type(field.dataType)
-    simple = isinstance(kind, NumericType | BooleanType) and _LITERAL.fullmatch(text)
-    literal: Any = orjson.Fragment(text) if simple else text
-    read = row_reader(StructType([StructField(field.name, kind)]), ISO)
-    try:
-        (value,) = read(orjson.dumps({field.name: literal}))
-        if isinstance(field.dataType, DayTimeIntervalType) and value is not None:
-            value = timedelta(microseconds=int(value * 1000))
-        return pa.array([value], arrow_schema(StructType([field])).field(0).type)
-    except (UnreadableError, pa.ArrowInvalid) as why:
-        raise OptionError(
-            f"--key: {text!r} is not a value of column {field.name!r}, which is "
-            f"{field.dataType.simpleString().upper()}: {str(why).rstrip('.')}."
-        ) from None
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,25 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from itertools import chain, islice
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import orjson
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    BooleanType,
     DataType,
     DayTimeIntervalType,
     DecimalType,
     MapType,
+    NumericType,
     StringType,
     StructField,
     StructType,
@@ -35,8 +39,11 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.cli.show import ALL
 from pyspark_upsert_kafka.cli.terminal import write_text
-from pyspark_upsert_kafka.core.errors import printable
+from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.errors import OptionError, printable
+from pyspark_upsert_kafka.formats.decoding import UnreadableError
 from pyspark_upsert_kafka.formats.json.encoding import JsonEncoder
+from pyspark_upsert_kafka.formats.json.row_path import row_reader
 from pyspark_upsert_kafka.formats.json.settings import Settings
 
 _LINES = 1_000
@@ -331,7 +338,7 @@ def _taken(batches: Sequence[pa.RecordBatch], places: np.ndarray) -> Iterator[pa
         yield from together.take(pa.array(np.searchsorted(ordered, wanted))).to_batches()
 
 
-ISO = Settings(
+_ISO = Settings(
     fail_on_missing_field=False,
     ignore_parse_errors=False,
     timestamp_standard="ISO-8601",
@@ -356,7 +363,7 @@ class Spelling:
 
     def __init__(self, schema: StructType) -> None:
         self._schema = schema
-        self._encoder = JsonEncoder(_encodable_columns(schema), ISO)
+        self._encoder = JsonEncoder(_encodable_columns(schema), _ISO)
 
     def objects(self, rows: pa.RecordBatch) -> pl.Series:
         """A JSON object for each row."""
@@ -376,7 +383,7 @@ def texts(column: pa.Array, kind: DataType) -> pl.Series:
     if isinstance(kind, StringType):
         return pl.Series(column, dtype=pl.String)
     # The encoder of an object with this field alone writes it, between what is cut off here.
-    encoder = JsonEncoder(StructType([StructField("", encodable_type(kind))]), ISO)
+    encoder = JsonEncoder(StructType([StructField("", _encodable_type(kind))]), _ISO)
     encoded = encoder.encode(pa.RecordBatch.from_arrays([_encodable(column, kind)], [""]))
     found = pl.Series(encoded.cast(pa.large_string())).str.slice(_BEFORE).str.head(-_AFTER)
     if not isinstance(kind, StructType | ArrayType | MapType | VariantType):
@@ -386,24 +393,24 @@ def texts(column: pa.Array, kind: DataType) -> pl.Series:
 
 
 def _encodable_columns(columns: StructType) -> StructType:
-    fields = [StructField(f.name, encodable_type(f.dataType), f.nullable) for f in columns]
+    fields = [StructField(f.name, _encodable_type(f.dataType), f.nullable) for f in columns]
     return StructType(fields)
 
 
-def encodable_type(kind: DataType) -> DataType:
+def _encodable_type(kind: DataType) -> DataType:
     """The type that the JSON format has for it: an interval is a number of milliseconds."""
     if isinstance(kind, StructType):
         return _encodable_columns(kind)
     if isinstance(kind, ArrayType):
-        return ArrayType(encodable_type(kind.elementType), kind.containsNull)
+        return ArrayType(_encodable_type(kind.elementType), kind.containsNull)
     if isinstance(kind, MapType):
-        return MapType(StringType(), encodable_type(kind.valueType), kind.valueContainsNull)
+        return MapType(StringType(), _encodable_type(kind.valueType), kind.valueContainsNull)
     return _MILLISECONDS if isinstance(kind, DayTimeIntervalType) else kind
 
 
 def _encodable(array: pa.Array, kind: DataType) -> pa.Array:
     """The values in that type."""
-    if encodable_type(kind) == kind:
+    if _encodable_type(kind) == kind:
         return array
     if isinstance(kind, StructType):
         children = zip(kind, array.flatten(), strict=True)
@@ -429,3 +436,28 @@ def _around(lists: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
     """The same lists or maps with other values in them."""
     own = lists.buffers()[:2]
     return pa.Array.from_buffers(kind, len(lists), own, offset=lists.offset, children=[values])
+
+
+_LITERAL = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false")
+
+
+def value_of(field: StructField, text: str) -> pa.Array:
+    """The value of a column in an argument of the command, written as the output writes it, as an array of length 1.
+
+    Raises:
+        OptionError: It is no value of the column's type.
+    """
+    kind = _encodable_type(field.dataType)
+    simple = isinstance(kind, NumericType | BooleanType) and _LITERAL.fullmatch(text)
+    literal: Any = orjson.Fragment(text) if simple else text
+    read = row_reader(StructType([StructField(field.name, kind)]), _ISO)
+    try:
+        (value,) = read(orjson.dumps({field.name: literal}))
+        if isinstance(field.dataType, DayTimeIntervalType) and value is not None:
+            value = timedelta(microseconds=int(value * 1000))
+        return pa.array([value], arrow_schema(StructType([field])).field(0).type)
+    except (UnreadableError, pa.ArrowInvalid) as why:
+        raise OptionError(
+            f"--key: {text!r} is not a value of column {field.name!r}, which is "
+            f"{field.dataType.simpleString().upper()}: {str(why).rstrip('.')}."
+        ) from None

@@ -15,7 +15,7 @@ from typing import Literal, NoReturn, cast
 
 from pyspark_upsert_kafka.core.errors import OptionError, UpsertKafkaError
 
-DEEPEST = 100
+_DEEPEST = 100
 """How deep types may stand within each other."""
 
 _MOST_DIGITS, _SHOWN = 18, 100
@@ -137,11 +137,20 @@ class Token:
         return f"'{self.text}'" if len(self.text) <= _SHOWN else f"'{self.text[:_SHOWN]}…'"
 
 
-def too_deep(begin: Token) -> UpsertKafkaError:
-    """Types stand within each other too deep."""
-    return begin.place.error(
-        f"{begin.shown()}: types stand within each other more than {DEEPEST} levels deep."
-    )
+def check_depth(depth: int, begin: Token) -> None:
+    """Refuses types that stand within each other too deep.
+
+    Args:
+        depth: How many levels they have.
+        begin: Where the outermost begins.
+
+    Raises:
+        OptionError: They have too many.
+    """
+    if depth > _DEEPEST:
+        raise begin.place.error(
+            f"{begin.shown()}: types stand within each other more than {_DEEPEST} levels deep."
+        )
 
 
 def tokenize(sql: str, dialect: Dialect = FLINK) -> list[Token]:
@@ -266,10 +275,9 @@ class Tokens:
             begin: Where it begins.
 
         Raises:
-            OptionError: They are more than DEEPEST.
+            OptionError: They are too many.
         """
-        if self._level == DEEPEST:
-            raise too_deep(begin)
+        check_depth(self._level + 1, begin)
         self._level += 1
         yield self._level == 1
         self._level -= 1

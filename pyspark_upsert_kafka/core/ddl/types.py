@@ -49,7 +49,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from pyspark_upsert_kafka.core.ddl.tokens import DEEPEST, Token, Tokens, too_deep
+from pyspark_upsert_kafka.core.ddl.tokens import Token, Tokens, check_depth
 
 _WORDS: dict[str, DataType] = {
     "BOOLEAN": BooleanType(), "TINYINT": ByteType(), "SMALLINT": ShortType(), "INT": IntegerType(),
@@ -83,8 +83,8 @@ def read_type(tokens: Tokens) -> tuple[DataType, bool]:
             is_array = tokens.next().is_word("ARRAY")
             type_ = ArrayType(type_, nullable) if is_array else _multiset(type_)
             nullable = read_nullability(tokens)
-    if is_outermost and _depth(type_) > DEEPEST:  # INT ARRAY ARRAY ... has no brackets
-        raise too_deep(begin)
+    if is_outermost:  # INT ARRAY ARRAY ... has no brackets
+        check_depth(_depth(type_), begin)
     return type_, nullable
 
 
