@@ -43,7 +43,7 @@ _OURS_PLANS = (
 _READS = "import pyspark.worker"
 _OURS_READS = (
     f"{_OURS_PLANS}, pyspark_upsert_kafka.connector.reading.task_reading, pyspark_upsert_kafka.kafka.librdkafka.reader, "
-    "pyspark_upsert_kafka.formats.json.vectorised_path, pyspark_upsert_kafka.formats.json.column_path"
+    "pyspark_upsert_kafka.formats.json.column_paths"
 )
 _IMPORTS = {
     "Python itself": "pass",

@@ -16,7 +16,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
 import pyspark.worker, pandas, polars, pyarrow.compute
 import pyspark_upsert_kafka.connector.reading.task_reading, pyspark_upsert_kafka.kafka.librdkafka.reader
-import pyspark_upsert_kafka.formats.json.vectorised_path
+import pyspark_upsert_kafka.formats.json.column_paths
 polars.DataFrame({"a": [1, 2]}).lazy().select(polars.col("a") * 2).collect()
 held = pyarrow.array(range(1_000_000))
 """

@@ -42,9 +42,9 @@ from pyspark_upsert_kafka.cli.terminal import write_text
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, printable
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-from pyspark_upsert_kafka.formats.json.encoding import JsonEncoder
+from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json.json_encoder import JsonEncoder
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
-from pyspark_upsert_kafka.formats.json.settings import Settings
 
 _LINES = 1_000
 """Lines of a table that are written together."""

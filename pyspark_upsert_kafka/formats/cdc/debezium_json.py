@@ -97,7 +97,7 @@ def _without_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
 
 def _no_operation(message: bytes) -> str:
     """What a message without ``op`` is, as the end of an error, where no schema is expected."""
-    from pyspark_upsert_kafka.formats.json.document import parse_object
+    from pyspark_upsert_kafka.formats.json.json_document import parse_object
 
     if parse_object(message).keys() >= {_SCHEMA, _PAYLOAD}:
         return f"; it has a schema and a payload, which 'value.debezium-json.{_INCLUDE}' = 'true' reads"

@@ -16,8 +16,8 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
+from pyspark_upsert_kafka.formats.json import OPTIONS as JSON_OPTIONS
 from pyspark_upsert_kafka.formats.json import check_columns
-from pyspark_upsert_kafka.formats.json.settings import OPTIONS as JSON_OPTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -210,7 +210,7 @@ def json_format(
 
     def fields(message: bytes) -> Collection[str]:
         """The names of the fields of a message's first row."""
-        from pyspark_upsert_kafka.formats.json.document import parse_object
+        from pyspark_upsert_kafka.formats.json.json_document import parse_object
 
         whole = parse_object(message)
         payload = whole.get("payload")

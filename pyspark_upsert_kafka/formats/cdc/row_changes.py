@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.bytes_column import column_of
 from pyspark_upsert_kafka.formats.cdc.envelope_format import EnvelopeFields, Op
 from pyspark_upsert_kafka.formats.decoding import Mask
-from pyspark_upsert_kafka.formats.json.document import parse_object
-from pyspark_upsert_kafka.formats.json.orjson_columns import document
+from pyspark_upsert_kafka.formats.json.json_document import parse_object, plain_object
 
 
 @dataclass(frozen=True)
@@ -330,6 +329,6 @@ def _explicit_nulls(
 def _parsed(message: bytes) -> Any:
     """A message that was decoded, parsed."""
     try:
-        return document(message)
+        return plain_object(message)
     except ValueError:
         return parse_object(message)

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSc
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import semantic_type
 from pyspark_upsert_kafka.formats.decoded_size import Budget
 from pyspark_upsert_kafka.formats.exact_types import with_type
-from pyspark_upsert_kafka.formats.json.document import shown
+from pyspark_upsert_kafka.formats.json.json_document import shown
 
 _Errors = Mapping[int, str]
 """Positions in a column, and what is wrong with the value there or in it."""

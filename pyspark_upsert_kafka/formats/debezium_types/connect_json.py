@@ -48,7 +48,7 @@ from pyspark_upsert_kafka.formats.debezium_types.semantic_decimals import (
     has_decimals,
 )
 from pyspark_upsert_kafka.formats.decoding import Refusal, UnreadableError
-from pyspark_upsert_kafka.formats.json.document import (
+from pyspark_upsert_kafka.formats.json.json_document import (
     DEEPEST,
     Number,
     compact,
@@ -377,7 +377,7 @@ def without_schema(wanted: DataType, value: Any, send: str) -> str | None:
 
     Args:
         wanted: The type of the column.
-        value: The value, as ``formats/json/document.py`` parses it.
+        value: The value, as ``formats/json/json_document.py`` parses it.
         send: See `AdvisedDecoder`.
     """
     if isinstance(wanted, TimestampType | TimestampNTZType | DateType) and type(value) is Number:

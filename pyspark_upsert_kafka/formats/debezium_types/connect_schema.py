@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import DataType, StringType
 
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-from pyspark_upsert_kafka.formats.json.document import parse_object
+from pyspark_upsert_kafka.formats.json.json_document import parse_object
 
 if TYPE_CHECKING:
     import pyarrow as pa

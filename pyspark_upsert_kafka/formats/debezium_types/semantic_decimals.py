@@ -43,7 +43,7 @@ from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
     SemanticType,
 )
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-from pyspark_upsert_kafka.formats.json.document import Number, compact, parse
+from pyspark_upsert_kafka.formats.json.json_document import Number, compact, parse
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 

@@ -44,8 +44,7 @@ from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
 )
 from pyspark_upsert_kafka.formats.debezium_types.semantic_decimals import DECIMALS
 from pyspark_upsert_kafka.formats.debezium_types.semantic_times import TIMES
-from pyspark_upsert_kafka.formats.json.document import parse
-from pyspark_upsert_kafka.formats.json.variants import variant
+from pyspark_upsert_kafka.formats.json.json_document import parse, variant
 
 _UNAVAILABLE = "__debezium_unavailable_value"
 """What Debezium sends in the place of a value that Postgres did not tell it, because it has not changed."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-from pyspark_upsert_kafka.formats.json.document import parse_object
+from pyspark_upsert_kafka.formats.json.json_document import parse_object
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.formats.binary.numbers import Numbers

@@ -2,6 +2,10 @@
 
 Numbers, booleans and texts it reads itself. Other types it reads as texts, which are then converted as columns;
 inside arrays and structs too.
+
+Control characters in strings, which the fast parsers refuse, are made escapes, which they read. Messages that are JSON mean the
+same then. Others stay what they are: what stands outside of strings is not touched, or only where a quote is missing, and such
+a message is refused in either form.
 """
 
 from __future__ import annotations
@@ -20,11 +24,9 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, lines_of, offsets_of
 from pyspark_upsert_kafka.formats.byte_order_mark import without_marks
 from pyspark_upsert_kafka.formats.decoding import Mask
-from pyspark_upsert_kafka.formats.json.control_characters import with_escapes
-from pyspark_upsert_kafka.formats.json.document import DEEPEST, too_deep
-from pyspark_upsert_kafka.formats.json.leaf_readers import leaf
-from pyspark_upsert_kafka.formats.json.row_path import field_reader
-from pyspark_upsert_kafka.formats.json.settings import Settings
+from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json.json_document import DEEPEST, too_deep
+from pyspark_upsert_kafka.formats.json.row_path import field_reader, leaf
 from pyspark_upsert_kafka.formats.parsed_columns import (
     Column,
     Conversion,
@@ -54,12 +56,18 @@ _CHANGED = re.compile(r"^JSON parse error: Column\(.*/(.*)\) changed from \w+ to
 _BEGINS = {"string": '"', "number": "[-0-9]", "boolean": "[tf]", "array": r"\[", "object": r"\{"}
 """How values of a kind begin."""
 
-Parser = Callable[[Sequence[bytes]], "tuple[list[pa.Array], Mask]"]
-"""Messages to their columns, and the mask of those that fall back to the row path: the parser cannot read them, or may be
-wrong about them. It raises ValueError where it cannot say which those are, and where they are many."""
+_FIRST_PRINTABLE, _QUOTE, _BACKSLASH = 0x20, ord('"'), ord("\\")
+_ESCAPES = [rf"\u{code:04x}".encode() for code in range(_FIRST_PRINTABLE)]
+_ADDED = len(_ESCAPES[0]) - 1
+_MOST_ESCAPED = 4
+"""Where more than one byte of so many is to be escaped, the messages are left as they are: each takes six times its memory."""
+
+Columns = Callable[[Sequence[bytes]], "tuple[list[pa.Array], Mask]"]
+"""Messages to some columns of their rows, and the mask of those that fall back to the row path: a parser cannot read them, or
+may be wrong about them. It raises ValueError where it cannot say which those are, and where they are many."""
 
 
-def line_parser(schema: pa.Schema) -> Parser:
+def line_parser(schema: pa.Schema) -> Columns:
     """Compiles a parser of those fields; other fields of a message are ignored."""
     has_decimals = _has_decimals(schema)
     parse_options = pyarrow.json.ParseOptions(
@@ -210,7 +218,7 @@ def _misread(messages: pa.LargeBinaryArray, lines: bytes, *, has_decimals: bool)
     return odd
 
 
-def pyarrow_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Parser:
+def pyarrow_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
     """Compiles the reading of some columns."""
     conversions = [_conversion(column.dataType, settings) for column in columns.fields]
     demanded = _all_required(target) if settings.fail_on_missing_field else target
@@ -289,3 +297,35 @@ def _required(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_required(kind.value_type)))
     return kind
+
+
+def with_escapes(messages: Sequence[bytes]) -> BytesColumn | None:
+    r"""The messages with escapes; None = there is nothing to escape, or very much.
+
+    >>> with_escapes([b'{"a":"b\tc, d"}', b'{\t}'])
+    [b'{"a":"b\\u0009c, d"}', b'{\t}']
+    """
+    column = column_of(messages)
+    offsets, data = offsets_of(column), column.buffers()[2]
+    if data is None or not len(column):
+        return None
+    text = memoryview(data)[offsets[0] : offsets[-1]].tobytes()
+    low = np.frombuffer(text, np.uint8) < _FIRST_PRINTABLE
+    if not low.any():
+        return None
+    bare = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ") if b"\\" in text else text
+    characters = np.frombuffer(bare, np.uint8)
+    inside = np.logical_xor.accumulate(characters == _QUOTE)
+    places = np.flatnonzero(low & inside)
+    # Behind a backslash it makes an escape that there is not, and with its own escape it would make another one.
+    places = places[characters[places - 1] != _BACKSLASH]
+    if not 0 < len(places) <= len(text) // _MOST_ESCAPED:
+        return None
+    parts, at = [], 0
+    for place in places.tolist():
+        parts += [text[at:place], _ESCAPES[text[place]]]
+        at = place + 1
+    moved = offsets - offsets[0]
+    moved = moved + _ADDED * np.searchsorted(places, moved)
+    buffers = [None, pa.py_buffer(moved), pa.py_buffer(b"".join([*parts, text[at:]]))]
+    return BytesColumn(pa.Array.from_buffers(pa.large_binary(), len(column), buffers))

@@ -32,7 +32,7 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.values import ErrorMode
-from pyspark_upsert_kafka.formats.json.document import parse
+from pyspark_upsert_kafka.formats.json.json_document import parse
 
 EVERY = [
     UpsertKafkaError("what is wrong"),

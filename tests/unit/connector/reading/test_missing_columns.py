@@ -131,7 +131,7 @@ def test_a_column_that_any_row_has_costs_no_look(monkeypatch: pytest.MonkeyPatch
     def never(*_: object) -> None:
         raise AssertionError("a message was looked into")
 
-    monkeypatch.setattr("pyspark_upsert_kafka.formats.json.document.parse_object", never)
+    monkeypatch.setattr("pyspark_upsert_kafka.formats.json.json_document.parse_object", never)
     many = batch(*[b'{"id":1}'] * 100)
 
     assert len(decoder(PLAIN).decode(many)) == 100

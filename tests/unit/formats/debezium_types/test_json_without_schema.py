@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.formats.debezium_types.connect_json import AdvisedDecoder, without_schema
 from pyspark_upsert_kafka.formats.json import FORMAT
-from pyspark_upsert_kafka.formats.json.document import Number
+from pyspark_upsert_kafka.formats.json.json_document import Number
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.listed import good_rows
 

@@ -11,9 +11,8 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath
-from pyspark_upsert_kafka.formats.json import FORMAT
+from pyspark_upsert_kafka.formats.json import FORMAT, settings_of
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
-from pyspark_upsert_kafka.formats.json.settings import settings_of
 from tests.unit.formats.codec_specs import codec_spec
 from tests.unit.formats.listed import Listed
 

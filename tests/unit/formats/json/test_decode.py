@@ -40,10 +40,12 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
-from pyspark_upsert_kafka.formats.json.settings import settings_of
-from pyspark_upsert_kafka.formats.json.variants import variant_text
-from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
+from pyspark_upsert_kafka.formats.json import settings_of
+from pyspark_upsert_kafka.formats.json.column_paths import (
+    compile_column_path,
+    compile_vectorised_path,
+)
+from pyspark_upsert_kafka.formats.json.json_document import variant_text
 from tests.unit.formats.json.codecs import columns, decoder, exactly, required, seen, spec, values
 from tests.unit.formats.json.corpus import PLAIN
 from tests.unit.formats.listed import good_rows

@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
-from pyspark_upsert_kafka.formats.json.variants import DEEPEST_WRITTEN
+from pyspark_upsert_kafka.formats.json.json_document import DEEPEST_WRITTEN
 from tests.unit.formats.json.codecs import batch, columns, encoder
 
 LONG, TEXT = LongType(), StringType()

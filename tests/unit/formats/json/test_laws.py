@@ -23,9 +23,11 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.json.column_path import compile_column_path
-from pyspark_upsert_kafka.formats.json.settings import settings_of
-from pyspark_upsert_kafka.formats.json.vectorised_path import compile_vectorised_path
+from pyspark_upsert_kafka.formats.json import settings_of
+from pyspark_upsert_kafka.formats.json.column_paths import (
+    compile_column_path,
+    compile_vectorised_path,
+)
 from tests.laws import each_of, law
 from tests.unit.formats.json.codecs import batch, columns, decoder, encoder, exactly, seen, spec
 from tests.unit.formats.json.codecs import values as shown

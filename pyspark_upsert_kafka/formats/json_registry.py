@@ -13,8 +13,8 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats import json as json_format
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
-from pyspark_upsert_kafka.formats.json.settings import OPTIONS
-from pyspark_upsert_kafka.formats.json_registry.json_schema import (
+from pyspark_upsert_kafka.formats.json import OPTIONS
+from pyspark_upsert_kafka.formats.json.json_schema import (
     columns_of,
     derived_schema,
     with_default,

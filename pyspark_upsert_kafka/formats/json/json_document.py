@@ -3,6 +3,9 @@
 Python's own scanner is used because it lets numbers keep their digits. Control characters in strings are read, as Flink's
 formats of JSON do. What else the scanner is lenient about is refused here: NaN and Infinity, another encoding than UTF-8.
 Half of a surrogate pair, which no column can hold, is a `Half`.
+
+Variants are any JSON value, in the two binary halves that Spark keeps. PySpark's own ``VariantVal`` builds and takes them
+apart. Its ``toJson`` is not used: it escapes what is not ASCII, rounds decimals to 28 digits and writes ``inf``.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ import json
 import math
 import re
 from base64 import b64encode
-from decimal import Decimal
+from collections.abc import Iterator
+from decimal import Context, Decimal, localcontext
 from json.encoder import encode_basestring
 from typing import Any, NoReturn, cast
 
 import numpy as np
+import orjson
+from pyspark.sql.types import VariantVal
 
 from pyspark_upsert_kafka.core.errors import printable
 from pyspark_upsert_kafka.core.outside_text import is_unicode
@@ -25,6 +31,14 @@ from pyspark_upsert_kafka.formats.decoding import UnreadableError
 DEEPEST = 250
 """How deep arrays and objects may nest; more is refused the same way on every Python."""
 
+DEEPEST_WRITTEN = 200
+"""How deep a VARIANT may nest to be written, on every Python: PySpark takes up to four calls for each level, of a thousand."""
+
+_EXACT = Context(prec=100)
+_TOO_DEEP = (
+    f"a VARIANT is nested too deep to be written as JSON: more than {DEEPEST_WRITTEN} levels"
+)
+_MINUS_ZERO = re.compile(rb"[:,\[][ \t\r\n]*-0(?![.0-9eE])")
 _SHOWN = 100
 # An escaped surrogate without its other half, where no backslash is escaped itself.
 _HALF = re.compile(
@@ -184,3 +198,51 @@ def shown(value: Any) -> str:
 def _cut(text: str) -> str:
     begin = printable(text[:_SHOWN])
     return begin if len(text) <= _SHOWN else f"{begin}… ({len(text)} characters)"
+
+
+def plain_object(message: bytes) -> dict[str, Any]:
+    """The object that a message is, with numbers as orjson reads them; ValueError = only `parse_object` can tell."""
+    if not message.startswith(b"{"):
+        message = message.removeprefix(BYTE_ORDER_MARK)
+        if not message.startswith(b"{"):
+            raise ValueError("the message is not plainly an object")
+    if len(message) > 2 * DEEPEST and too_deep(message):
+        raise ValueError("the message is nested too deep")
+    if b"-0" in message and _MINUS_ZERO.search(message):
+        raise ValueError("a number may be -0")
+    read: dict[str, Any] = orjson.loads(message)
+    return read
+
+
+def variant(value: Any) -> dict[str, bytes]:
+    """A parsed JSON value as a variant's two halves. Raises ValueError."""
+    if any(math.isinf(float(number)) for number in _numbers(value)):
+        raise ValueError("expected numbers within the range of DOUBLE")
+    text = compact(value)
+    if holds_half(text):
+        raise ValueError(HALF)
+    try:
+        built = VariantVal.parseJson(text)
+    except RecursionError:
+        raise ValueError("nested too deep for a VARIANT") from None
+    return {"value": built.value, "metadata": built.metadata}
+
+
+def variant_text(halves: dict[str, bytes]) -> str:
+    """A variant as compact JSON. Raises ValueError when it is malformed, or nests too deep."""
+    try:
+        with localcontext(_EXACT):
+            text = compact(VariantVal(halves["value"], halves["metadata"]).toPython())
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    if too_deep(text.encode(), DEEPEST_WRITTEN):
+        raise ValueError(_TOO_DEEP)
+    return text
+
+
+def _numbers(value: Any) -> Iterator[str]:
+    if type(value) is Number:
+        yield value
+    elif type(value) is list or type(value) is dict:
+        for item in value.values() if type(value) is dict else value:
+            yield from _numbers(item)

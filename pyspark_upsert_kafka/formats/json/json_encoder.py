@@ -1,6 +1,7 @@
-"""How each type that has no parts is written: a column as JSON texts, in the spelling of ``RowDataToJsonConverters``.
+"""Rows to JSON, column by column: each column becomes texts, and the texts are joined.
 
-How each type is read: ``leaf_readers.py``. This is a module of its own, since tasks that only read do without polars.
+There is no row path, so equal rows give equal bytes, whatever other rows are in their batch. The rules are those of
+Flink's ``RowDataToJsonConverters``. The schema is compiled into a tree of functions once. How each type is read: ``row_path.py``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     DataType,
     DateType,
@@ -19,22 +21,36 @@ from pyspark.sql.types import (
     DecimalType,
     DoubleType,
     FloatType,
+    MapType,
     StringType,
+    StructType,
     TimestampNTZType,
     TimestampType,
     VariantType,
 )
 
 from pyspark_upsert_kafka.formats.base64_text import base64_texts
+from pyspark_upsert_kafka.formats.exact_types import as_lists
 from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
-from pyspark_upsert_kafka.formats.json.settings import Settings
-from pyspark_upsert_kafka.formats.json.variants import variant_text
+from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json.json_document import variant_text
 from pyspark_upsert_kafka.formats.number_text import java_texts
-from pyspark_upsert_kafka.formats.text_columns import TextParts, joined, quoted
+from pyspark_upsert_kafka.formats.text_columns import (
+    TextParts,
+    as_binary,
+    joined,
+    naming_column,
+    or_else,
+    per_list,
+    quoted,
+)
 from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
 
-Writer = Callable[[pa.Array], TextParts]
+_Writer = Callable[[pa.Array], TextParts]
 """A column of values to their JSON texts; the text of a null does not matter, since it is replaced."""
+
+_Fields = list[tuple[str, _Writer]]
+"""The fields of an object: each name with the comma before and the colon behind it, its writer."""
 
 # Jackson escapes what JSON demands, and what takes two UTF-16 units.
 _WIDE = r"[\x{10000}-\x{10FFFF}]"
@@ -54,6 +70,88 @@ _NOT_FINITE = {name: f'"{name}"' for name in ("NaN", "Infinity", "-Infinity")}
 _MILLISECOND = 1_000
 
 
+class JsonEncoder:
+    """Rows to JSON objects.
+
+    Args:
+        columns: The columns of the rows.
+        settings: How they are written.
+    """
+
+    def __init__(self, columns: StructType, settings: Settings) -> None:
+        self._write = _object(columns, settings, "")
+
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
+        """One object for each row. Raises EncodeError."""
+        texts = joined(self._write(rows.to_struct_array()), rows.num_rows)
+        return as_binary(texts)
+
+
+def _object(columns: StructType, settings: Settings, path: str) -> _Writer:
+    fields = [
+        (
+            f",{_string(field.name)}:",
+            _writer(field.dataType, settings, path + field.name),
+        )
+        for field in columns.fields
+    ]
+    return partial(_without_nulls if settings.ignore_null_fields else _with_nulls, fields)
+
+
+def _with_nulls(fields: _Fields, array: pa.Array) -> TextParts:
+    parts: TextParts = []
+    for (name, write), child in zip(fields, array.flatten(), strict=True):
+        parts += [name if parts else name[1:], *or_else(write(child), child, "null")]
+    return ["{", *parts, "}"]
+
+
+def _without_nulls(fields: _Fields, array: pa.Array) -> TextParts:
+    parts: TextParts = []
+    for (name, write), child in zip(fields, array.flatten(), strict=True):
+        parts += or_else([name, *write(child)], child, "")
+    texts = joined(parts or [""], len(array)).str.strip_prefix(",")
+    return ["{", texts, "}"]
+
+
+def _value(kind: DataType, settings: Settings, path: str) -> _Writer:
+    write = _writer(kind, settings, path)
+    return lambda array: or_else(write(array), array, "null")
+
+
+def _array(element: _Writer, array: pa.Array) -> TextParts:
+    values = array.flatten()
+    texts = joined(element(values), len(values))
+    return ["[", _per_row(array, texts), "]"]
+
+
+def _map(key: _Writer, value: _Writer, array: pa.Array) -> TextParts:
+    lists = as_lists(array)
+    keys, values = lists.flatten().flatten()
+    texts = joined([*key(keys), ":", *value(values)], len(keys))
+    return ["{", _per_row(lists, texts), "}"]
+
+
+def _per_row(lists: pa.Array, texts: pl.Series) -> pl.Series:
+    """The texts of each list's elements, with commas between them."""
+    return per_list(lists, texts).list.join(",", ignore_nulls=True)
+
+
+def _writer(kind: DataType, settings: Settings, path: str) -> _Writer:
+    if isinstance(kind, StructType):
+        return _object(kind, settings, f"{path}.")
+    if isinstance(kind, ArrayType):
+        return partial(_array, _value(kind.elementType, settings, f"{path}[]"))
+    if isinstance(kind, MapType):
+        return _map_writer(kind, settings, path)
+    return naming_column(path, _leaf_writer(kind, settings))
+
+
+def _map_writer(kind: MapType, settings: Settings, path: str) -> _Writer:
+    mode, literal = settings.map_null_key_mode, settings.map_null_key_literal
+    key = naming_column(path, lambda keys: _map_keys(keys, mode, literal))
+    return partial(_map, key, _value(kind.valueType, settings, f"{path}{{}}"))
+
+
 def _plain(array: pa.Array) -> TextParts:
     """Whole numbers, booleans, and decimals with every digit of their scale."""
     return [pl.Series(array).cast(pl.String)]
@@ -65,7 +163,7 @@ def _strings(array: pa.Array) -> TextParts:
     return quoted(_escaped(texts) if _needs_escape(array) else texts)
 
 
-def string(text: str) -> str:
+def _string(text: str) -> str:
     """One text, escaped where it must be."""
     return str(joined(_strings(pa.array([text])), 1)[0])
 
@@ -133,7 +231,7 @@ def _variants(array: pa.Array) -> TextParts:
     return [pl.Series(texts, dtype=pl.String)]
 
 
-def map_keys(keys: pa.Array, mode: str, literal: str) -> TextParts:
+def _map_keys(keys: pa.Array, mode: str, literal: str) -> TextParts:
     """Names of a map's entries; null = the entry is dropped. Raises ValueError with mode FAIL."""
     if keys.null_count and mode == "FAIL":
         raise ValueError(
@@ -145,7 +243,7 @@ def map_keys(keys: pa.Array, mode: str, literal: str) -> TextParts:
     return [joined(_strings(keys), len(keys))]
 
 
-def leaf_writer(kind: DataType, settings: Settings) -> Writer:
+def _leaf_writer(kind: DataType, settings: Settings) -> _Writer:
     """The writer of a type without parts."""
     if isinstance(kind, TimestampType | TimestampNTZType):
         zoned = isinstance(kind, TimestampType)
@@ -157,7 +255,7 @@ def leaf_writer(kind: DataType, settings: Settings) -> Writer:
     return _LEAVES.get(type(kind), _plain)
 
 
-_LEAVES: dict[type[DataType], Writer] = {
+_LEAVES: dict[type[DataType], _Writer] = {
     BinaryType: _binaries,
     DateType: _dates,
     DayTimeIntervalType: _intervals,
