@@ -23,9 +23,8 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     message_descriptor,
 )
 from pyspark_upsert_kafka.formats.protobuf.field_types import columns_of
-from pyspark_upsert_kafka.formats.protobuf.message_memory import measure_of
 from pyspark_upsert_kafka.formats.protobuf.protobuf_encoder import ProtobufEncoder
-from pyspark_upsert_kafka.formats.protobuf.row_path import row_reader
+from pyspark_upsert_kafka.formats.protobuf.row_path import measure_of, row_reader
 from pyspark_upsert_kafka.formats.protobuf.vectorised_path import compile_vectorised_path
 
 VALUE_OPTIONS = (
