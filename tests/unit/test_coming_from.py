@@ -39,11 +39,16 @@ _NAME = re.compile(r"`([^`]+)`")
 KNOWN = {*OPTIONS, "properties.*", "properties.default.api.timeout.ms"}
 
 
-def options_of(page: str, section: str) -> dict[str, str]:
-    """For each option that a table of this section names, what the table says it is here."""
+def named_in(page: str, section: str) -> dict[str, str]:
+    """For each name that a table of this section has, what the table says of it: ``here`` of one that is only here."""
     text = (DOCS / page).read_text(encoding="utf-8").split(f"\n## {section}\n")[1].split("\n## ")[0]
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
-    return {name: row[1] for row in rows for name in _NAME.findall(row[0]) if row[1] != "here"}
+    return {name: row[1] for row in rows for name in _NAME.findall(row[0])}
+
+
+def options_of(page: str, section: str) -> dict[str, str]:
+    """For each option of the others that a table of this section names, what the table says it is here."""
+    return {name: here for name, here in named_in(page, section).items() if here != "here"}
 
 
 TABLES: Mapping[str, dict[str, str]] = {
@@ -78,9 +83,9 @@ def test_what_an_option_is_here(name: str, here: str) -> None:
 
 
 def test_every_format_of_the_table() -> None:
-    """Those that are the same exist here, and the others do not."""
-    formats = options_of("coming-from-flink.md", "Formats")
-    same = {name for name, here in formats.items() if here == "same"}
+    """Those that are the same exist, others do not, and each that exists is in the table: the same, or only here."""
+    formats = named_in("coming-from-flink.md", "Formats")
+    there = {name for name, here in formats.items() if here in ("same", "here")}
 
-    assert {*FORMATS} <= same
+    assert there == {*FORMATS}
     assert {name for name in formats if formats[name] == "none"}.isdisjoint(FORMATS)
