@@ -126,6 +126,94 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "pass",
         "no message is dropped or held below either; this is the fast way",
     ),
+    *(
+        Equivalent(
+            "connector/writing/keyed_buffer.py",
+            before,
+            after,
+            "how many keys are looked at in a step changes no result",
+        )
+        for before, after in (
+            ("begin, size = 0, 2 * max_keys", "begin, size = 0, (2)"),
+            ("begin, size = 0, 2 * max_keys", "begin, size = 0, 3 * max_keys"),
+            ("begin, size = 0, 2 * max_keys", "begin, size = 0, 4 * max_keys"),
+            (
+                "begin, size = begin + len(stretch), 2 * max_keys",
+                "begin, size = begin + len(stretch), (2)",
+            ),
+            (
+                "begin, size = begin + len(stretch), 2 * max_keys",
+                "begin, size = begin + len(stretch), 3 * max_keys",
+            ),
+            (
+                "if is_full or begin + size >= len(keys):",
+                "if is_full or begin + size > len(keys):",
+            ),
+        )
+    ),
+    Equivalent(
+        "connector/writing/keyed_buffer.py",
+        "places = np.empty(int(keys.max(initial=-1)) + 1, keys.dtype)",
+        "places = np.empty(int(keys.max(initial=-1)) + 2, keys.dtype)",
+        "the place behind the last one is not used",
+    ),
+    *(
+        Equivalent(
+            "connector/writing/keyed_buffer.py",
+            "both = keys.astype(np.int64) * (int(of_topics.max(initial=0)) + 1) + of_topics",
+            f"both = keys.astype(np.int64) * (int(of_topics.max({initial})) + {more}) + of_topics",
+            "any factor above the numbers of all topics keeps the sums apart",
+        )
+        for initial, more in (("initial=1", 1), ("initial=0", 2))
+    ),
+    Equivalent(
+        "connector/writing/row_encoding.py",
+        "if rows.schema.equals(self._schema): return rows",
+        "pass",
+        "rows that have these types come out equal below; this is the fast way",
+    ),
+    Equivalent(
+        "connector/writing/row_encoding.py",
+        "codes = np.array(kinds, dtype=np.int8)[encoded.indices.to_numpy(zero_copy_only=False)]",
+        "codes = np.array(kinds, dtype=np.int8)[encoded.indices.to_numpy(zero_copy_only=True)]",
+        "NULL, for which a copy is needed, was refused before",
+    ),
+    Equivalent(
+        "connector/writing/row_encoding.py",
+        "if changes.preimages is None and not self._tombstones.size: return messages",
+        "pass",
+        "nothing waits, and nothing that waits is dropped below; this is the fast way",
+    ),
+    Equivalent(
+        "connector/writing/row_encoding.py",
+        "elif not preimage and self._tombstones.size:",
+        "elif not preimage or self._tombstones.size:",
+        "a preimage that does not wait is followed by a change of its key, which drops or replaces what waits",
+    ),
+    Equivalent(
+        "connector/planning/stream_reader.py",
+        "self._waits = False",
+        "self._waits = True",
+        "it is looked at only after it was set with the start at which there was nothing new",
+    ),
+    Equivalent(
+        "connector/planning/batch_ends.py",
+        "and not self._read(view, reachable, tp, at)[0]",
+        "and not self._read(view, reachable, tp, at)[1]",
+        "there is a time for each offset",
+    ),
+    Equivalent(
+        "connector/reading/snapshot.py",
+        ").group_by(names, use_threads=False)",
+        ").group_by(names, use_threads=True)",
+        "keys may come in any order: only which rows are chosen counts",
+    ),
+    Equivalent(
+        "connector/reading/snapshot.py",
+        "if len(batches) == 1: return batches[0]",
+        "pass",
+        "one batch is joined to an equal one; this is the fast way",
+    ),
     Equivalent(
         "connector/reading/changed_rows.py",
         "if len(of_change) == len(column) and (of_change == np.arange(len(column))).all(): return column",

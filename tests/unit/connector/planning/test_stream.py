@@ -381,6 +381,20 @@ def test_a_task_reads_several_ranges_with_scan_parallelism(there, protocol, task
     assert task.value == (planned(0, 0, 5), planned(1, 0, 9))
 
 
+def test_an_empty_batch_asks_no_broker(there, protocol):
+    """Spark 4.0 and 4.1 plan one at each start, also where no batch has ended yet."""
+    query = Query(there, stream_options(), protocol).start()
+    query.trigger()
+    there.cluster.produce("t", 0, 5)
+    reader, end = query.start().reader, json.loads(query.log[-1])
+    looks = there.cluster.looks
+
+    for at in (INITIAL, end):
+        assert reader.partitions(at, at) == []
+    assert reader.partitions(end, INITIAL) == []
+    assert there.cluster.looks == looks
+
+
 def test_a_checkpoint_that_runs_backwards_is_refused(there, protocol):
     """It belongs to another query, or somebody changed it."""
     query = Query(there, stream_options(), protocol).start()

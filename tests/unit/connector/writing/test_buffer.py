@@ -154,6 +154,16 @@ def test_it_flushes_at_exactly_so_many_distinct_keys(
     assert short(sender.sent)[2] == [("f", "1")]
 
 
+def test_a_buffer_of_one_key_holds_nothing_back(
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
+) -> None:
+    """Each message fills it, the first one too."""
+    kept = buffer(1)
+    for at, key in enumerate("aab", 1):
+        kept.send(upserts((key, str(at))))
+        assert len(sender.sent) == at
+
+
 @given(
     keys=st.lists(st.sampled_from("abcdef"), max_size=40),
     max_rows=st.integers(1, 7),
@@ -262,6 +272,11 @@ def test_closing_ends_the_clock_and_sends_nothing(sender: FakeSender) -> None:
     assert not kept._clock.is_alive()
 
 
+def test_a_process_ends_though_a_buffer_is_not_closed(buffer: Callable[..., KeyedBuffer]) -> None:
+    """Its clock keeps no process alive."""
+    assert buffer(10)._clock.daemon
+
+
 def test_rows_and_the_clock_do_not_get_in_each_others_way(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer]
 ) -> None:
@@ -312,7 +327,7 @@ def test_what_was_overwritten_takes_no_room(
 def test_headers_count_as_bytes(
     sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Large headers flush as large values do; a key or a value that is null has no bytes."""
+    """Large headers flush as large values do; a key, a value or the content of a header that is null has no bytes."""
     monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 1000)
     kept = buffer(1_000_000, NEVER)
     kept.send(
@@ -324,7 +339,9 @@ def test_headers_count_as_bytes(
             [[("h", b"x" * 990), ("n", None)], None],
         )
     )
-    kept.send(Messages("t", octets([b"b"]), octets([b"v"]), None, [[("h", b"x" * 400)]]))
+    kept.send(Messages("t", octets([b"b"]), octets([b"v"]), None, [[("h", b"v")]]))
+    assert sender.sent == [], "998 bytes"
+    kept.send(upserts(("c", "v")))
     assert len(sender.sent) == 1
 
 

@@ -116,6 +116,20 @@ def test_a_tombstone_keeps_what_its_preimage_had() -> None:
     assert (rest.timestamps, rest.headers) == ([1000, 1002], [[("at", b"0")], [("at", b"2")]])
 
 
+@pytest.mark.parametrize("timestamp", [0, 1000])
+@pytest.mark.parametrize("headers", [None, [("h", b"1")]])
+def test_a_tombstone_has_only_what_its_preimage_had(
+    timestamp: int, headers: list[tuple[str, bytes]] | None
+) -> None:
+    """A timestamp without headers, headers without a timestamp, or neither."""
+    settling = preimages_in("in-task")
+    message = Messages("t", octets([b"a"]), octets([None]), [timestamp], [headers])
+    assert list(settling.settle(Changes(message, np.array([True]))).rows()) == []
+    rest = settling.rest()
+    assert rest is not None
+    assert [*rest.rows()] == [("t", b"a", None, timestamp, headers)]
+
+
 def test_without_preimages_messages_pass_as_they_are() -> None:
     """A batch without preimages is passed on untouched."""
     batch = changes([("t", "a", "1", False), ("t", "b", None, False)])
@@ -184,3 +198,15 @@ def test_preimages_that_wait_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatc
         settling.settle(changes(pair))
     with pytest.raises(OptionError, match="'sequence-by'"):
         settling.settle(changes([("t", str(at), None, True) for at in range(1000)]))
+
+
+def test_how_many_preimages_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bytes of their keys, and 150 for each: so much and not a byte more; what was sent at the end counts no longer."""
+    monkeypatch.setattr(preimages_module, "MAX_HELD_BYTES", 2 * 150 + len("a" + "bb"))
+    settling = preimages_in("in-task")
+    for _ in range(2):
+        settling.settle(changes([("t", "a", None, True), ("t", "bb", None, True)]))
+        assert settling.rest() is not None
+    settling.settle(changes([("t", "a", None, True)]))
+    with pytest.raises(OptionError, match="'sequence-by'"):
+        settling.settle(changes([("t", "bbb", None, True)]))
