@@ -221,6 +221,9 @@ _TABLE = Section(
         Option("properties.allow.auto.create.topics", boolean, False,
                "whether the broker may create a topic that does not exist; otherwise that is an error",
                "`false`"),
+        Option("properties.sasl.oauthbearer.token.provider", text, None,
+               "logins by token: who gives the tokens, as the name of an entry point, or `<module>:<function>` where the environment "
+               "allows it (see [security](security.md#tokens-of-your-own))"),
         Option("key.format", text, None, "format of the message key; required, except with `read.mode` = `append` and with a CDC format"),
         Option("value.format", text, None, "format of the message value; required"),
         Option("key.fields-prefix", any_text, "",

@@ -391,6 +391,9 @@ VALID = {
     "properties.allow.auto.create.topics": {"properties.allow.auto.create.topics": "true"},
     "properties.isolation.level": {"properties.isolation.level": "read_uncommitted"},
     "properties.group.id": {"properties.group.id": "g"},
+    "properties.sasl.oauthbearer.token.provider": {
+        "properties.sasl.oauthbearer.token.provider": "company"
+    },
     "properties.auto.offset.reset": {
         "properties.auto.offset.reset": "earliest",
         "scan.startup.mode": "group-offsets",

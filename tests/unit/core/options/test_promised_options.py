@@ -25,6 +25,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("key.fields", "a;b", ("a", "b"), None),
     ("properties.bootstrap.servers", "a:1", "a:1", None),
     ("properties.allow.auto.create.topics", "true", True, False),
+    ("properties.sasl.oauthbearer.token.provider", "a:b", "a:b", None),
     ("key.format", "json", "json", None),
     ("value.format", "json", "json", None),
     ("key.fields-prefix", "k_", "k_", ""),
