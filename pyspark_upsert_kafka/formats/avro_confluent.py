@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.avro_columns import DERIVED, columns_of, derived_schema
-from pyspark_upsert_kafka.formats.avro.avro_decoding import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.avro_decoder import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
 from pyspark_upsert_kafka.formats.avro.avro_types import NO_DEFAULT, Record, Schema, Union
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
@@ -65,7 +65,7 @@ def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> Schem
     Raises:
         SchemaError: The schema is wrong, or a column does not fit it.
     """
-    from pyspark_upsert_kafka.formats.avro.avro_encoding import datum_encoder
+    from pyspark_upsert_kafka.formats.avro.avro_encoder import datum_encoder
 
     schema = _parsed(given, spec)
     remedy = None if given else _remedy(f"{spec.side}.{name}.")

@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import boolean, text
 from pyspark_upsert_kafka.formats.avro.avro_columns import DERIVED, columns_of, derived_schema
-from pyspark_upsert_kafka.formats.avro.avro_decoding import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.avro_decoder import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
 from pyspark_upsert_kafka.formats.avro.avro_types import Schema
 from pyspark_upsert_kafka.formats.avro.resolved_schema import Skipper, least_bytes
@@ -113,7 +113,7 @@ def encoder(spec: CodecSpec) -> Encoder:
     Raises:
         SchemaError: The schema is wrong, or the columns do not fit it.
     """
-    from pyspark_upsert_kafka.formats.avro.avro_encoding import datum_encoder
+    from pyspark_upsert_kafka.formats.avro.avro_encoder import datum_encoder
 
     settings = _settings_of(spec)
     _check_some_bytes(settings.schema)

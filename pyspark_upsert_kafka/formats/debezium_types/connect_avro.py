@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.formats import avro_confluent
 from pyspark_upsert_kafka.formats.avro.avro_columns import NamesInSchema
-from pyspark_upsert_kafka.formats.avro.avro_decoding import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.avro_decoder import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
 from pyspark_upsert_kafka.formats.avro.avro_types import (
     PRIMITIVES,

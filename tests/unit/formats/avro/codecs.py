@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.formats.avro import avro_decoding, avro_encoding
+from pyspark_upsert_kafka.formats.avro import avro_decoder, avro_encoder
 from pyspark_upsert_kafka.formats.avro.avro_columns import columns_of as columns_of_parsed
 from pyspark_upsert_kafka.formats.avro.avro_schema import Source, parse_schema
 from pyspark_upsert_kafka.formats.codec import Decoder
@@ -18,12 +18,12 @@ def datum_decoder(
 ) -> Decoder:
     """The decoder of one datum each."""
     reads = None if reader is None else parse_schema(reader)
-    return avro_decoding.datum_decoder(parse_schema(writer), kinds, reader=reads, **more)
+    return avro_decoder.datum_decoder(parse_schema(writer), kinds, reader=reads, **more)
 
 
 def datum_encoder(schema: Source, kinds: StructType, **more: Any) -> Listed:
     """The encoder of one datum each."""
-    return Listed(avro_encoding.datum_encoder(parse_schema(schema), kinds, **more))
+    return Listed(avro_encoder.datum_encoder(parse_schema(schema), kinds, **more))
 
 
 def columns_of(schema: Source, only: str | None = None) -> StructType:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.formats.avro.avro_decoding import vectorised_reader
+from pyspark_upsert_kafka.formats.avro.avro_decoder import vectorised_reader
 from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
 from pyspark_upsert_kafka.formats.avro.schema_resolution import resolve
 from tests.laws import FULL, each_of, law
