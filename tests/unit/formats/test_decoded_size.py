@@ -276,6 +276,25 @@ def test_a_message_that_only_looks_large_is_decoded(case):
     assert decoded.rows.column(0).to_pylist()[0][0]["c0"] == 7
 
 
+FULL: dict[str, tuple[Callable[[], Decoder], Callable[[dict[str, Any]], bytes]]] = {
+    "json": (lambda: json_.decoder(ARRAY_OF_WIDE), lambda rows: json.dumps(rows).encode()),
+    "protobuf": (
+        proto,
+        lambda rows: Proto(PROTO, "T").message(**rows).SerializeToString(),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FULL)
+def test_items_full_of_values_are_not_taken_for_more_items(form, monkeypatch):
+    """Many bytes of a batch that are few items are no reason to decode it in parts."""
+    make, message = FULL[form]
+    messages = [message({A: [dict.fromkeys(WIDE.names, 1_000_000_000)] * 2})] * 200
+    whole = make().decode(messages)
+    monkeypatch.setattr(decoded_size, "MAX_HELD_BYTES", 2 * whole.rows.nbytes)
+    assert make().decode(messages).rows.equals(whole.rows)
+
+
 def test_messages_that_no_column_holds_are_counted_too():
     """The protobuf runtime makes room for all fields of a message that it reads."""
     decode = proto(StructType([StructField("blob", BinaryType())])).decode
