@@ -19,13 +19,15 @@ failing: dict[str, Exception] = {}
 
 
 def token(config: str) -> tuple[str, float]:
-    """A token without a signature for the user ``user``, of ``life`` seconds; other entries tell calls apart."""
+    """A token without a signature for the user ``user``, of ``life`` seconds, or a text for those who know what it means; other entries tell calls apart."""
     calls[config] += 1
     if config in failing:
         raise failing[config]
     given = dict(entry.split("=", 1) for entry in config.split())
     now = time.time()
     expires_at = now + float(given.get("life", "3600"))
+    if "opaque" in given:
+        return f"{given['opaque']}-{calls[config]}", expires_at
     claims = {"sub": given.get("user", "ana"), "iat": now, "exp": expires_at}
     return f"{_encoded({'alg': 'none'})}.{_encoded(claims)}.", expires_at
 

@@ -114,6 +114,8 @@ class FaultProxy:
         self._faults: list[Fault] = []
         self._silent_until = 0.0
         self._open: list[socket.socket] = [self._listener]
+        self.sending = threading.Lock()
+        """Held by who sends to a client."""
         self.topic = ""
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -130,7 +132,7 @@ class FaultProxy:
     def close(self) -> None:
         """Ends all connections."""
         for each in self._open:
-            _end(each)
+            end(each)
 
     def _accept(self) -> None:
         with suppress(OSError):
@@ -145,17 +147,17 @@ class FaultProxy:
     def _pass_requests(
         self, client: socket.socket, broker: socket.socket, asked: dict[int, tuple[int, int]]
     ) -> None:
-        for frame in _frames(client):
+        for frame in frames(client):
             api, version, correlation = struct.unpack_from(">hhi", frame)
             asked[correlation] = api, version
             with suppress(OSError):
                 broker.sendall(struct.pack(">i", len(frame)) + frame)
-        _end(client, broker)
+        end(client, broker)
 
     def _pass_answers(
         self, client: socket.socket, broker: socket.socket, asked: dict[int, tuple[int, int]]
     ) -> None:
-        for frame in _frames(broker):
+        for frame in frames(broker):
             api, version = asked.pop(int.from_bytes(frame[:4], "big"), (-1, 0))
             passed = self._after_faults(api, version, frame)
             if passed is None:
@@ -163,12 +165,13 @@ class FaultProxy:
             time.sleep(max(0.0, self._silent_until - time.monotonic()))
             whole = struct.pack(">i", len(frame)) + passed
             try:
-                client.sendall(whole)
+                with self.sending:
+                    client.sendall(whole)
             except OSError:
                 break
             if len(passed) < len(frame):
                 break
-        _end(client, broker)
+        end(client, broker)
 
     def _after_faults(self, api: int, version: int, frame: bytes) -> bytes | None:
         """What is passed on of an answer: None = nothing; less than all = the connection ends with it."""
@@ -216,7 +219,7 @@ class FaultProxy:
         return frame[:at] + struct.pack(">h", code) + frame[at + 2 :]
 
 
-def _frames(connection: socket.socket) -> Iterator[bytes]:
+def frames(connection: socket.socket) -> Iterator[bytes]:
     """What comes over a connection, without the length that each part begins with."""
     with suppress(OSError, ValueError), connection.makefile("rb") as stream:
         while len(head := stream.read(4)) == 4:
@@ -227,7 +230,8 @@ def _frames(connection: socket.socket) -> Iterator[bytes]:
             yield frame
 
 
-def _end(*connections: socket.socket) -> None:
+def end(*connections: socket.socket) -> None:
+    """Ends connections."""
     for each in connections:
         with suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -18,6 +19,7 @@ from pyspark_upsert_kafka.kafka import native
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.connections.login_tokens import Token
 from tests import given_tokens
+from tests.conftest import Broker
 from tests.kafka.conftest import (
     CLIENTS,
     NATIVE_OFF,
@@ -29,6 +31,7 @@ from tests.kafka.conftest import (
     own_messages,
     turn_off,
 )
+from tests.kafka.sasl_server import RefusedError, SaslServer
 from tests.kafka.secured import Secured
 from tests.kafka.test_security import _close_idle_clients, everything, use_group  # noqa: F401
 
@@ -214,3 +217,80 @@ def test_a_client_that_has_ended_is_given_no_token(secured: Secured) -> None:
     assert [each.is_open for each in logins] == [False, False]
     for each in logins:
         each.set_token(token)
+
+
+SESSION_S = 1.5
+
+
+def before(
+    broker: Broker, client: str, config: str, judge: Callable[[str], float]
+) -> tuple[SaslServer, Edge]:
+    """A server that asks for tokens before a broker, and the seam over it."""
+    server = SaslServer(broker.servers, judge)
+    return server, Edge(client, server.servers).given(given_tokens.login(config))
+
+
+@pytest.mark.long("waits until sessions end")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_sessions_are_shorter_than_tokens(broker: Broker, client: str, caplog) -> None:
+    """Clients log in again by the same token, which is no JSON Web Token, and neither reading nor writing notices."""
+    topic, config = broker.topic(), f"opaque=abc {config_of()}"
+    server, edge = before(broker, client, config, lambda _: SESSION_S)
+    with closing(server):
+        with edge.sender(topic) as sender:
+            for number in range(6):
+                sender.send(messages(topic, *numbered(1, number)))
+                sender.flush()
+                assert edge.offsets(Range(topic, 0, number, number + 1), committed=False) == [
+                    number
+                ]
+                time.sleep(0.6 * SESSION_S)
+        assert broker.pairs(topic) == numbered(6)
+        assert {*server.tokens} == {"abc-1"}
+        assert len(server.tokens) > 3
+        if client == "librdkafka":
+            assert server.renewed > 2
+            assert caplog.messages == []
+
+
+@pytest.mark.long("waits until sessions end")
+def test_a_session_that_ends_within_a_transaction(broker: Broker) -> None:
+    """The transaction is whole: its connections are logged in anew, by the token that is due then."""
+    topic, config = broker.topic(), f"opaque=abc {config_of(2 * SESSION_S)}"
+    server, edge = before(broker, "librdkafka", config, lambda _: SESSION_S)
+    with closing(server):
+        sender = load_sending_client("librdkafka", "a test").transactional_sender(
+            edge.all_properties(), [topic], f"x-{topic}", with_metadata=False
+        )
+        sender.begin()
+        for number in range(5):
+            sender.send(messages(topic, *numbered(1, number)))
+            sender.flush()
+            time.sleep(SESSION_S)
+        sender.commit(GroupOffset(topic, 0, 1, "receipt"))
+        sender.close()
+
+        assert broker.pairs(topic) == numbered(5)
+        assert len({*server.tokens}) > 2
+
+
+@pytest.mark.long("waits until a login is refused for good")
+def test_a_token_of_another_audience(broker: Broker, caplog) -> None:
+    """What the broker says is told, with whose token it is and what the clocks say; the token is not."""
+
+    def refuse(_: str) -> float:
+        raise RefusedError("audience 'api' is not mine")
+
+    config = f"opaque=s3cr3t-t0ken {config_of()}"
+    server, edge = before(broker, "librdkafka", config, refuse)
+    with (
+        closing(server),
+        edge.cluster() as cluster,
+        pytest.raises(BrokerError, match="audience 'api' is not mine") as error,
+    ):
+        cluster.topics(Topics((broker.topic(),)))
+
+    whose = "the token is from the provider 'tests.given_tokens:token', good until 20"
+    assert whose in str(error.value)
+    assert type(error.value) is BrokerError
+    assert "s3cr3t" not in caplog.text + str(error.value)

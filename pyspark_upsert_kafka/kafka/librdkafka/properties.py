@@ -374,7 +374,7 @@ _NO_VALIDATION = "the token is checked by the broker alone; leave it out"
 
 JVM_ONLY = {
     "sasl.client.callback.handler.class": _NO_CLASSES,
-    "sasl.login.callback.handler.class": _NO_CLASSES,
+    "sasl.login.callback.handler.class": f"{_NO_CLASSES}; '{PREFIX}{PROVIDER}' names a function that gives tokens",
     "sasl.login.class": _NO_CLASSES,
     "sasl.oauthbearer.clock.skew.seconds": _NO_VALIDATION,
     "sasl.oauthbearer.expected.audience": _NO_VALIDATION,
