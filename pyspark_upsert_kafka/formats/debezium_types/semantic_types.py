@@ -52,6 +52,9 @@ _UNAVAILABLE = "__debezium_unavailable_value"
 _UNLIMITED_BITS = (1 << 31) - 1
 """The length that Debezium declares of a BIT VARYING without one."""
 
+_MOST_BITS = 8192
+"""Digits of a text: Debezium sends no bytes of zeros at the end, and a few bytes of a message must not fill the memory."""
+
 
 def _read_bits(schema: ConnectSchema, wanted: DataType) -> ReadAs | None:
     """Bytes, the lowest first: as a number, or as a text of 0 and 1, as databases show it."""
@@ -66,8 +69,10 @@ def _read_bits(schema: ConnectSchema, wanted: DataType) -> ReadAs | None:
 
 
 def _bits(data: bytes, digits: int) -> str:
-    """The bits as digits; never more than were sent, whatever a schema declares."""
-    return f"{int.from_bytes(data, 'little'):0{max(1, min(digits, 8 * len(data)))}b}"
+    """As many digits as the column has in the database."""
+    if digits > max(_MOST_BITS, 8 * len(data)):
+        raise ValueError(f"{digits} bits are too many for STRING: read the column as BINARY")
+    return f"{int.from_bytes(data, 'little'):0{digits}b}"
 
 
 def _number(data: bytes) -> int:
