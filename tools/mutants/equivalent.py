@@ -56,6 +56,21 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "stands_for[1:] = by_place[1:] <= earliest[:-1]",
         "no two messages are overwritten by the same one",
     ),
+    *(
+        Equivalent(
+            "core/errors.py",
+            f"begin = {made}[: _SHOWN + 1])",
+            f"begin = {made}[: _SHOWN + 2])",
+            "what is more than is shown is cut below",
+        )
+        for made in ("printable(text", "repr(data")
+    ),
+    Equivalent(
+        "core/bytes_column.py",
+        'if "_values" in self.__dict__: # taking it from the list costs a tenth',
+        'if "_values" not in self.__dict__: # taking it from the list costs a tenth',
+        "the column and the list have the same value; this says which is faster",
+    ),
     Equivalent(
         "core/bytes_column.py",
         'if "_values" in self.__dict__: # taking it from the list costs a tenth return self._values[at]',
@@ -195,6 +210,18 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "self._waits = False",
         "self._waits = True",
         "it is looked at only after it was set with the start at which there was nothing new",
+    ),
+    Equivalent(
+        "connector/planning/batch_ends.py",
+        "is_message = bool(self._offsets_and_times(view, tp, at, at + 1)[0])",
+        "is_message = bool(self._offsets_and_times(view, tp, at, at + 1)[1])",
+        "there is a time for each offset",
+    ),
+    Equivalent(
+        "kafka/fetching/range_fetch.py",
+        "self._damaged_at, self._damaged = -1, 0",
+        "self._damaged_at, self._damaged = -1, 1",
+        "no position is -1, so that counting begins at the first one that is damaged",
     ),
     Equivalent(
         "connector/planning/batch_ends.py",

@@ -150,6 +150,17 @@ def test_nothing_is_looked_at_without_need():
     assert len(batches.cluster.read_ranges) == 1
 
 
+@pytest.mark.parametrize(("limit", "looks"), [(100_000, 0), (99_999, 1)])
+def test_what_could_be_ten_times_as_much_is_looked_at(limit, looks):
+    """A thousand messages of ten bytes: with more than the limit, and not with as much."""
+    batches = Batches(of_size(10), 2000, limit=1_000_000)
+    batches.next()
+    batches.cluster.read_ranges.clear()
+    batches.next(limit)
+
+    assert len(batches.cluster.read_ranges) == looks
+
+
 def test_few_large_messages_are_read_for_a_look():
     """About a megabyte, and once it is known how large they are, no more offsets than that."""
     batches = Batches(of_size(300_000), 400, limit=3_000_000)

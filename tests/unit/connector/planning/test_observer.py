@@ -34,6 +34,15 @@ def test_a_view_lives_for_a_fifth_of_a_second(there):
     assert there.cluster.looks == 2
 
 
+def test_a_look_at_a_moment_is_one_since_it(there):
+    """And none since any later one."""
+    observer = Observer(stream_options(), there.clock)
+    observer.view(HERE)
+
+    assert observer.looked_since(there.clock.now)
+    assert not observer.looked_since(there.clock.now + 0.001)
+
+
 def test_everything_is_asked_for_anew(there):
     """The end of an ``availableNow`` run is what is there at that moment."""
     observer = Observer(stream_options(), there.clock)

@@ -73,6 +73,13 @@ def test_nothing_is_asked_while_the_topic_keeps_what_was_planned(
     assert log.asked == asked
 
 
+def test_nothing_is_read_where_nothing_was_written_since() -> None:
+    """Not even no offsets: a client would be opened for it."""
+    reader = SimpleNamespace(end=lambda range_: range_.end)
+
+    assert list(batches_past(reader, Range("t", 0, 0, 5, kept_until_ms=0))) == []
+
+
 def test_a_part_without_a_gap_is_the_last() -> None:
     """A writer who never pauses keeps nobody from ending."""
     log = Log()

@@ -389,6 +389,17 @@ def test_closing_cancels_a_clock_that_is_stuck() -> None:
     assert not kept._clock.is_alive()
 
 
+def test_cancelling_ends_the_clock_and_what_waits_for_the_broker() -> None:
+    """The sender is told, and no interval passes any more."""
+    sender, time = StuckSender(), MovedTime()
+    kept = KeyedBuffer(sender, BufferFlush(10, NEVER), time)
+    kept.cancel()
+    kept._clock.join(60)
+    assert not kept._clock.is_alive()
+    assert sender.cancelled.is_set()
+    kept.close()
+
+
 def test_a_clock_that_comes_late_sends_nothing(sender: FakeSender) -> None:
     """Its interval may be over at the moment at which the buffer is closed."""
     time = MovedTime()

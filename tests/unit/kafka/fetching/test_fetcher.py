@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, header_bytes
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, Fetched, header_bytes
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 
 @pytest.mark.parametrize(
@@ -19,6 +21,13 @@ from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, header_byte
 def test_bytes_of_headers(headers, expected):
     """Names and values, of a header without a value its name; of many messages about, by a sample."""
     assert header_bytes(headers) == pytest.approx(expected, rel=0.02)
+
+
+def test_what_has_no_messages_has_no_bytes():
+    """A client that says nothing of bytes has none to tell of."""
+    nothing = BytesColumn.of([])
+
+    assert Fetched(RawBatch("t", 0, nothing, nothing, []), 5).size_bytes == 0
 
 
 @pytest.mark.parametrize(("count", "most"), [(10, 10), (10_000, 80)])
