@@ -34,6 +34,7 @@ from tests.kafka.conftest import (
 from tests.kafka.sasl_server import RefusedError, SaslServer
 from tests.kafka.secured import Secured
 from tests.kafka.test_security import _close_idle_clients, everything, use_group  # noqa: F401
+from tests.unit.kafka.connections.test_aws_msk import address_in, signature
 
 LIFE_S = 4
 
@@ -294,3 +295,34 @@ def test_a_token_of_another_audience(broker: Broker, caplog) -> None:
     assert whose in str(error.value)
     assert type(error.value) is BrokerError
     assert "s3cr3t" not in caplog.text + str(error.value)
+
+
+@pytest.mark.every_client
+@pytest.mark.parametrize("client", CLIENTS)
+def test_amazons_tokens_open_the_door(broker: Broker, client: str, monkeypatch) -> None:
+    """A server that checks the signature as Amazon does lets in who has the keys."""
+    pytest.importorskip("botocore")
+    keys = {
+        "AWS_ACCESS_KEY_ID": "AKID",
+        "AWS_SECRET_ACCESS_KEY": "s3cr3t",
+        "AWS_REGION": "us-east-2",
+    }
+    for name, value in keys.items():
+        monkeypatch.setenv(name, value)
+
+    def judge(token: str) -> float:
+        address = address_in(token)
+        if not address.endswith(
+            f"&X-Amz-Signature={signature(address, 's3cr3t')}&User-Agent=pyspark-upsert-kafka"
+        ):
+            raise RefusedError("Access denied")
+        return 0
+
+    topic = broker.topic()
+    server = SaslServer(broker.servers, judge)
+    login = {**given_tokens.login(), "sasl.oauthbearer.token.provider": "aws-msk"}
+    with closing(server):
+        edge = Edge(client, server.servers).given(login)
+        edge.send(topic, *numbered(3))
+        assert edge.offsets(Range(topic, 0, 0, 3), committed=False) == [0, 1, 2]
+    assert len({*server.tokens}) == 1

@@ -47,7 +47,11 @@ class _Ours(NamedTuple):
     extra: str
 
 
-_OURS: dict[str, _Ours | None] = {"aws-msk": None, "azure": None, "gcp": None}
+_OURS: dict[str, _Ours | None] = {
+    "aws-msk": _Ours("pyspark_upsert_kafka.kafka.connections.aws_msk", "aws"),
+    "azure": None,
+    "gcp": None,
+}
 """By their names; None = the name is kept for one that is not there yet."""
 
 
