@@ -14,7 +14,6 @@ from pyspark_upsert_kafka.cli.doctor.message_sample import (
     SampledRows,
     SampleFacts,
 )
-from pyspark_upsert_kafka.cli.doctor.topic_checks import holds_table
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.core.errors import shown
 from pyspark_upsert_kafka.core.murmur2 import partition_of
@@ -33,7 +32,7 @@ _OTHER_KEYS = NotSeen(
 
 def check_sample(facts: SampleFacts | NotSeen, options: ReadOptions) -> list[Finding]:
     """What a sample of messages shows."""
-    is_table = holds_table(options)
+    is_table = options.holds_table
     checks = [*_SAMPLE_CHECKS, *(_KEY_CHECKS if is_table else ())]
     if not is_table:
         checks.remove("null-keys")

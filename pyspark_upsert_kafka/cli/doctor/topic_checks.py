@@ -169,13 +169,8 @@ def check_topic(facts: TopicFacts, options: ReadOptions) -> list[Finding]:
     return [
         _size(facts),
         _rights(facts),
-        *_removal(facts, keeps_last=holds_table(options)),
+        *_removal(facts, keeps_last=options.holds_table),
     ]
-
-
-def holds_table(options: ReadOptions) -> bool:
-    """Whether the topic's messages are changes of rows, of which the last one for each key counts."""
-    return options.mode != "append" and not options.shows_images
 
 
 def _size(facts: TopicFacts) -> Finding:

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,15 +23,12 @@ from pyspark_upsert_kafka.cli.show.row_printing import (
     output_named,
     write_numbers,
 )
-from pyspark_upsert_kafka.cli.show.topic_reading import raw_messages, rows_of
+from pyspark_upsert_kafka.cli.show.topic_reading import Follower, counted, raw_messages, rows_of
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError, printable, shown
 from pyspark_upsert_kafka.core.options.properties import client_properties
-
-if TYPE_CHECKING:
-    from pyspark_upsert_kafka.cli.show.topic_reading import Follower
 
 _ROWS_OF_A_TABLE = 20
 """Rows that are printed in a table when there is no ``--limit``."""
@@ -169,8 +165,6 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.Record
 
 
 def _count(output: str, request: Request) -> None:
-    from pyspark_upsert_kafka.cli.show.topic_reading import counted
-
     counts = counted(request)
     numbers = {name: number for name, number in asdict(counts).items() if isinstance(number, int)}
     if not request.table.is_keyed:

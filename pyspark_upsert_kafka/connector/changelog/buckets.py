@@ -1,4 +1,4 @@
-"""A bucket of keys: its last rows as the state keeps them, from micro-batch to micro-batch.
+"""Upserts and deletes become changes of whole rows in buckets of keys: what a bucket's last rows are, the state keeps.
 
 They are in segments: a small micro-batch reads and writes only the rows beside those that change. Arrow's IPC format packs rows
 into values, which Spark carries through its shuffle and keeps in its state.
@@ -7,14 +7,15 @@ into values, which Spark carries through its shuffle and keeps in its state.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import (
     MapState,
     StatefulProcessor,
@@ -30,6 +31,7 @@ from pyspark_upsert_kafka.connector.changelog.normalization import (
 )
 from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
+from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import CheckpointError
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 from pyspark_upsert_kafka.formats.row_hash import row_hashes
@@ -44,6 +46,78 @@ MIN_ROWS = 64
 """Rows of a segment after that, at least: a segment with one large row is no reason for more segments."""
 
 _LAYOUT, _SEGMENTS = b"layout", b"segments"
+
+
+_PACKED = "bucket INT, rows BINARY"
+"""What a value of many rows comes with."""
+
+
+def whole_changes(df: DataFrame, columns: ChangeColumns, buckets: int) -> DataFrame:
+    """The changes of whole rows that upserts and deletes make, bucket by bucket.
+
+    Args:
+        df: The upserts and deletes, of a stream or a batch.
+        columns: Which column is what.
+        buckets: Over how many buckets the keys are spread.
+    """
+    types = {field.name: field.dataType.simpleString() for field in df.schema}
+    row = {name: types[name] for name in columns.row}
+    layout = Layout(buckets, columns.keys, row, columns.timestamp is not None)
+    by_bucket = _packed_rows(df, layout).groupBy("bucket")
+    if df.isStreaming:
+        whole = by_bucket.transformWithState(
+            ChangeProcessor(columns, layout), "rows BINARY", outputMode="Append", timeMode="None"
+        )
+    else:
+        whole = by_bucket.applyInArrow(_without_state(columns), "rows BINARY")
+    return whole.mapInArrow(_unpack, df.schema)
+
+
+def _packed_rows(df: DataFrame, layout: Layout) -> DataFrame:
+    key = [df[quoted(name)] for name in layout.keys]
+    bucket = f.pmod(f.xxhash64(*key), f.lit(layout.buckets)).cast("int")
+    # mapInArrow looks its columns up by name, and does not find those with dots or backticks in their names.
+    by_place = df.select("*", bucket).toDF(*(f"c{at}" for at in range(len(df.columns) + 1)))
+    return by_place.mapInArrow(_pack(df.columns), _PACKED)
+
+
+def _pack(
+    names: Sequence[str],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What packs the rows of a task, bucket by bucket.
+
+    Args:
+        names: The names of their columns, but for the last one, which is the number of the bucket.
+    """
+
+    def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_modules()
+        named = (batch.rename_columns([*names, "bucket"]) for batch in batches)
+        for number, rows in by_bucket(named):
+            yield pa.record_batch([pa.array([number], pa.int32()), [rows]], ["bucket", "rows"])
+
+    return packed_rows
+
+
+def _without_state(columns: ChangeColumns) -> Callable[[pa.Table], pa.Table]:
+    """What becomes of a bucket of a batch, which has no last rows."""
+
+    def whole_rows(changes: pa.Table) -> pa.Table:
+        table = unpacked(*changes["rows"].to_pylist())
+        fields = [table.schema.field(name) for name in columns.row]
+        none = pa.schema([*fields, *kept_fields(columns)]).empty_table()
+        whole = _packed_parts(normalized(none, table, columns).changes)
+        return pa.table([pa.array(whole, pa.binary())], ["rows"])
+
+    return whole_rows
+
+
+def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that were packed."""
+    freeze_modules()
+    for batch in batches:
+        for rows in batch.column(0):
+            yield from unpacked(rows.as_buffer()).to_batches()
 
 
 _VERSION, _VERSION_WITH_TIMES = 3, 4
@@ -355,19 +429,6 @@ class _SparkState:
 
 def _value(found: tuple[bytes] | None) -> bytes | None:
     return None if found is None else found[0]
-
-
-def whole_rows(changes: Sequence[bytes], columns: ChangeColumns) -> Iterator[bytes]:
-    """The changes of whole rows, packed, of a bucket without last rows.
-
-    Args:
-        changes: The changes, packed; at least one value.
-        columns: Which column is what.
-    """
-    table = unpacked(*changes)
-    fields = [table.schema.field(name) for name in columns.row]
-    none = pa.schema([*fields, *kept_fields(columns)]).empty_table()
-    return _packed_parts(normalized(none, table, columns).changes)
 
 
 _OUT_ROWS = 50_000

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pyspark.sql import GroupedData
 
-from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns, change_columns
-from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
+from pyspark_upsert_kafka.connector.changelog.changelog_columns import change_columns
 from pyspark_upsert_kafka.core.errors import OptionError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
-
-    from pyspark_upsert_kafka.connector.changelog.buckets import Layout
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-_PACKED = "bucket INT, rows BINARY"
 
 
 def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int = 64) -> DataFrame:
@@ -69,19 +63,10 @@ def normalize_changelog(df: DataFrame, keys: Sequence[str] | str, buckets: int =
     if isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= 2**15:
         raise OptionError(f"normalize_changelog: buckets must be 1 to 32768, and is {buckets!r}.")
     _check_needs(df)
-    from pyspark_upsert_kafka.connector.changelog.buckets import ChangeProcessor, Layout
+    # Only now: it needs what was checked.
+    from pyspark_upsert_kafka.connector.changelog.buckets import whole_changes
 
-    types = {field.name: field.dataType.simpleString() for field in df.schema}
-    row = {name: types[name] for name in columns.row}
-    layout = Layout(buckets, columns.keys, row, columns.timestamp is not None)
-    by_bucket = _packed(df, layout).groupBy("bucket")
-    if df.isStreaming:
-        whole = by_bucket.transformWithState(
-            ChangeProcessor(columns, layout), "rows BINARY", outputMode="Append", timeMode="None"
-        )
-    else:
-        whole = by_bucket.applyInArrow(_without_state(columns), "rows BINARY")
-    return whole.mapInArrow(_unpack, df.schema)
+    return whole_changes(df, columns, buckets)
 
 
 def _check_needs(df: DataFrame) -> None:
@@ -108,61 +93,3 @@ def _check_needs(df: DataFrame) -> None:
             "normalize_changelog keeps the state of a stream in RocksDB, and Spark has "
             f"'{_PROVIDER}' = '{provider}'. Before the query starts: spark.conf.set('{_PROVIDER}', '{_ROCKSDB}')"
         )
-
-
-def _packed(df: DataFrame, layout: Layout) -> DataFrame:
-    from pyspark.sql import functions as f
-
-    key = [df[quoted(name)] for name in layout.keys]
-    bucket = f.pmod(f.xxhash64(*key), f.lit(layout.buckets)).cast("int")
-    # mapInArrow looks its columns up by name, and does not find those with dots or backticks in their names.
-    by_place = df.select("*", bucket).toDF(*(f"c{at}" for at in range(len(df.columns) + 1)))
-    return by_place.mapInArrow(_pack(df.columns), _PACKED)
-
-
-def _pack(
-    names: Sequence[str],
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What packs the rows of a task, bucket by bucket.
-
-    Args:
-        names: The names of their columns, but for the last one, which is the number of the bucket.
-    """
-
-    def packed_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        from pyspark_upsert_kafka.connector.changelog.buckets import by_bucket
-        from pyspark_upsert_kafka.connector.spark_task import freeze_modules
-
-        freeze_modules()
-        named = (batch.rename_columns([*names, "bucket"]) for batch in batches)
-        for number, rows in by_bucket(named):
-            yield pa.record_batch([pa.array([number], pa.int32()), [rows]], ["bucket", "rows"])
-
-    return packed_rows
-
-
-def _without_state(columns: ChangeColumns) -> Callable[[pa.Table], pa.Table]:
-    """What becomes of a bucket of a batch, which has no last rows."""
-
-    def whole_rows_of(changes: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        from pyspark_upsert_kafka.connector.changelog.buckets import whole_rows
-
-        whole = whole_rows(changes["rows"].to_pylist(), columns)
-        return pa.table([pa.array(whole, pa.binary())], ["rows"])
-
-    return whole_rows_of
-
-
-def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that were packed."""
-    from pyspark_upsert_kafka.connector.changelog.buckets import unpacked
-    from pyspark_upsert_kafka.connector.spark_task import freeze_modules
-
-    freeze_modules()
-    for batch in batches:
-        for rows in batch.column(0):
-            yield from unpacked(rows.as_buffer()).to_batches()

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.connector.planning.open_transactions import (
     warn_of_hidden,
 )
 from pyspark_upsert_kafka.connector.planning.query_start import start_offset
-from pyspark_upsert_kafka.connector.planning.range_narrowing import Condition, Narrowing
+from pyspark_upsert_kafka.connector.planning.range_narrowing import Narrowing
 from pyspark_upsert_kafka.connector.planning.table_ranges import table_ranges
 from pyspark_upsert_kafka.connector.sides import check_read_sides
 from pyspark_upsert_kafka.connector.spark_task import freeze_modules
@@ -142,23 +142,5 @@ class FilteredReader(BatchReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Notes the filters, and returns all of them: those that Spark has to apply."""
-        self._narrowing = Narrowing(self._table, self._options, conditions(filters))
+        self._narrowing = Narrowing.by(filters, self._table, self._options)
         return filters
-
-
-def conditions(filters: Sequence[Any]) -> tuple[Condition, ...]:
-    """Spark's filters on whole columns, as conditions. PySpark 4.0 has no such classes, so they are known by their names."""
-    found = []
-    for each in filters:
-        is_negated = type(each).__name__ == "Not"
-        test = each.child if is_negated else each
-        if len(test.attribute) == 1:
-            (column,), name = test.attribute, type(test).__name__
-            found.append(Condition(column, name, _constants(test), is_negated))
-    return tuple(found)
-
-
-def _constants(test: Any) -> tuple[Any, ...]:
-    if not hasattr(test, "value"):
-        return ()
-    return tuple(test.value) if type(test).__name__ == "In" else (test.value,)

@@ -47,6 +47,24 @@ class Condition:
     is_negated: bool = False
 
 
+def conditions(filters: Sequence[Any]) -> tuple[Condition, ...]:
+    """Spark's filters on whole columns, as conditions. PySpark 4.0 has no such classes, so they are known by their names."""
+    found = []
+    for each in filters:
+        is_negated = type(each).__name__ == "Not"
+        test = each.child if is_negated else each
+        if len(test.attribute) == 1:
+            (column,), name = test.attribute, type(test).__name__
+            found.append(Condition(column, name, _constants_of(test), is_negated))
+    return tuple(found)
+
+
+def _constants_of(test: Any) -> tuple[Any, ...]:
+    if not hasattr(test, "value"):
+        return ()
+    return tuple(test.value) if type(test).__name__ == "In" else (test.value,)
+
+
 _HOLDS: Mapping[str, Callable[[Any, Constants], bool]] = {
     "EqualTo": lambda value, constants: value in constants,
     "EqualNullSafe": lambda value, constants: value in constants,
@@ -178,6 +196,11 @@ class Narrowing:
     table: Table
     options: ReadOptions
     conditions: tuple[Condition, ...]
+
+    @classmethod
+    def by(cls, filters: Sequence[Any], table: Table, options: ReadOptions) -> Narrowing:
+        """What Spark's filters leave of a table that is read with these options."""
+        return cls(table, options, conditions(filters))
 
     def of(self, ranges: Sequence[Range], cluster: Cluster, view: ClusterView) -> list[Range]:
         """The ranges, without what cannot hold such a row.

@@ -189,6 +189,11 @@ class ReadOptions:
         return self.table.is_cdc and not self.table.primary_key
 
     @property
+    def holds_table(self) -> bool:
+        """Whether the topic's messages are changes of rows, of which the last one for each key counts."""
+        return self.mode != "append" and not self.shows_images
+
+    @property
     def sends_dead_letters(self) -> bool:
         """Whether a message that cannot be read is sent to the dead-letter topic."""
         return self.error_mode == "log"
