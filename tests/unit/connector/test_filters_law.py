@@ -23,8 +23,11 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning import key_partitions
-from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.connector.planning.range_narrowing import Narrowing, conditions
+from pyspark_upsert_kafka.connector.planning.batch_reader import (
+    Narrowing,
+    conditions,
+    ranges_of_batch,
+)
 from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.read import read_options

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from pyspark_upsert_kafka.connector.planning.range_narrowing import (
+from pyspark_upsert_kafka.connector.planning.batch_reader import (
     Condition,
     can_hold,
     first_and_last_offset,

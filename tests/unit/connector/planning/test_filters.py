@@ -10,8 +10,12 @@ from pyspark.sql.datasource import DataSourceReader
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.planning.batch_reader import FilteredReader, batch_reader
-from pyspark_upsert_kafka.connector.planning.range_narrowing import Condition, conditions
+from pyspark_upsert_kafka.connector.planning.batch_reader import (
+    Condition,
+    FilteredReader,
+    batch_reader,
+    conditions,
+)
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions

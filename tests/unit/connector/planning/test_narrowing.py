@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType, TimestampType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.planning.range_narrowing import Condition, Narrowing
+from pyspark_upsert_kafka.connector.planning.batch_reader import Condition, Narrowing
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
