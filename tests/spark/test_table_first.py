@@ -207,6 +207,7 @@ def kill_in_the_first_batch(arguments: list[str], checkpoint: Path, after_s: flo
 @pytest.mark.long(
     "several runs of a query, or of a program; tests/unit/connector/planning/test_table_first.py holds the rule"
 )
+@pytest.mark.classic("starts a program of its own")
 @pytest.mark.timeout(900)
 def test_a_program_that_is_killed_in_its_first_batch_goes_on_with_that_table(
     spark: SparkSession, own_kafka: Callable[..., LocalKafka], tmp_path: Path
