@@ -181,6 +181,16 @@ def test_which_columns_are_for_reading_only() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["", "CONSTRAINT c ", "CONSTRAINT `primary` ", "constraint KEY "])
+def test_where_a_primary_key_may_stand(name: str) -> None:
+    """Behind its column or as an element of its own; it may have a name, which means nothing."""
+    for columns in (
+        f"id INT {name}PRIMARY KEY NOT ENFORCED COMMENT 'c'",
+        f"id INT, {name}PRIMARY KEY (id) NOT ENFORCED",
+    ):
+        assert table_definition(table(columns, UPSERT)).options["primary-key"] == "id"
+
+
 def test_words_are_no_clauses_where_they_are_names() -> None:
     """Columns may be called as clauses begin."""
     names = ["watermark", "primary", "constraint", "unique", "metadata", "like", "comment", "key"]
