@@ -433,4 +433,5 @@ def test_a_range_is_checked_after_its_last_message_unless_it_says_otherwise():
 
     assert range_.is_checked_after
     assert not range_.is_followed
+    assert not Range("t", 0, 0, 0).is_followed
     assert [Range("t", 0, 5, 9, followed_to=to).is_followed for to in (9, 10)] == [False, True]
