@@ -300,7 +300,7 @@ def test_a_token_of_another_audience(broker: Broker, caplog) -> None:
 @pytest.mark.every_client
 @pytest.mark.parametrize("client", CLIENTS)
 def test_amazons_tokens_open_the_door(broker: Broker, client: str, monkeypatch) -> None:
-    """A server that checks the signature as Amazon does lets in who has the keys."""
+    """A server that checks the signature as Amazon does lets in who has the keys, as Java spells it."""
     pytest.importorskip("botocore")
     keys = {
         "AWS_ACCESS_KEY_ID": "AKID",
@@ -320,7 +320,12 @@ def test_amazons_tokens_open_the_door(broker: Broker, client: str, monkeypatch) 
 
     topic = broker.topic()
     server = SaslServer(broker.servers, judge)
-    login = {**given_tokens.login(), "sasl.oauthbearer.token.provider": "aws-msk"}
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
+        "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    }
     with closing(server):
         edge = Edge(client, server.servers).given(login)
         edge.send(topic, *numbered(3))

@@ -13,10 +13,20 @@ from typing import NamedTuple
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
+from pyspark_upsert_kafka.kafka.connections.token_providers import CONFIG, PROVIDER
 
 _JAAS = "sasl.jaas.config"
 _HANDLER = "sasl.login.callback.handler.class"
 _HANDLERS = ("OAuthBearerLoginCallbackHandler", "OAuthBearerUnsecuredLoginCallbackHandler")
+_CLIENT_HANDLER = "sasl.client.callback.handler.class"
+_CLOUDS = {
+    "AWS_MSK_IAM": "aws-msk",
+    "IAMOAuthBearerLoginCallbackHandler": "aws-msk",
+    "GcpLoginCallbackHandler": "gcp",
+}
+"""Amazon's mechanism, and the handlers of clouds for logins by token: the provider that gives the same tokens."""
+_TUNING = frozenset({"awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs"})
+"""Of Amazon's login module: who looks for credentials here knows nothing of it."""
 _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
 _TOKEN = re.compile(
@@ -57,7 +67,11 @@ def without_jaas(given: Mapping[str, str]) -> dict[str, str]:
     {'sasl.username': 'ana', 'sasl.password': 'x y'}
     """
     properties = {name: value for name, value in given.items() if name != _JAAS}
-    if properties.get(_HANDLER, "").rpartition(".")[2] in _HANDLERS:
+    handler = properties.get(_HANDLER, "").rpartition(".")[2]
+    provider = _CLOUDS.get(properties.get("sasl.mechanism", "")) or _CLOUDS.get(handler)
+    if provider is not None:
+        return _by_provider(provider, given)
+    if handler in _HANDLERS:
         del properties[_HANDLER]
     if _JAAS not in given:
         return properties
@@ -73,6 +87,24 @@ def without_jaas(given: Mapping[str, str]) -> dict[str, str]:
     if translate is _by_password:
         _check_whole(found, translated)
     return translated
+
+
+def _by_provider(provider: str, given: Mapping[str, str]) -> dict[str, str]:
+    """For a cloud's own login: the provider of its tokens is told what the login module is given."""
+    found = login(given[_JAAS]) if _JAAS in given else Login("")
+    entries = {} if found is None else {n: v for n, v in found.given.items() if n not in _TUNING}
+    if found is None or any(re.search(r"\s", each) for pair in entries.items() for each in pair):
+        raise OptionError(
+            f"Option '{PREFIX}{_JAAS}' is not understood: expected '<module> required <name>=\"<value>\" ...;', without spaces "
+            "in names and values."
+        )
+    dropped = (_JAAS, _HANDLER, _CLIENT_HANDLER)
+    return {
+        PROVIDER: provider,
+        CONFIG: " ".join(f"{name}={value}" for name, value in entries.items()),
+        **{name: value for name, value in given.items() if name not in dropped},
+        "sasl.mechanism": "OAUTHBEARER",
+    }
 
 
 def _check_whole(found: Login, translated: Mapping[str, str]) -> None:

@@ -141,3 +141,66 @@ def test_java_s_own_handler_of_tokens_need_not_be_named(package):
 
     assert without_jaas({name: java}) == {}
     assert without_jaas({name: "com.example.Handler"}) == {name: "com.example.Handler"}
+
+
+IAM = "software.amazon.msk.auth.iam"
+CLOUDS = {
+    "Amazon's mechanism": (
+        {
+            "sasl.mechanism": "AWS_MSK_IAM",
+            "sasl.jaas.config": f'{IAM}.IAMLoginModule required awsRoleArn="arn:aws:iam::1:role/r" awsStsRegion="eu-west-1" '
+            'awsDebugCreds="true";',
+            "sasl.client.callback.handler.class": f"{IAM}.IAMClientCallbackHandler",
+        },
+        ("aws-msk", "awsRoleArn=arn:aws:iam::1:role/r awsStsRegion=eu-west-1"),
+    ),
+    "Amazon's mechanism alone": (
+        {
+            "sasl.mechanism": "AWS_MSK_IAM",
+            "sasl.jaas.config": f"{IAM}.IAMLoginModule required;",
+            "sasl.client.callback.handler.class": f"{IAM}.IAMClientCallbackHandler",
+        },
+        ("aws-msk", ""),
+    ),
+    "Amazon's handler": (
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f"{OAUTH} awsProfileName=dev;",
+            "sasl.login.callback.handler.class": f"{IAM}.IAMOAuthBearerLoginCallbackHandler",
+            "sasl.client.callback.handler.class": f"{IAM}.IAMOAuthBearerLoginCallbackHandler",
+        },
+        ("aws-msk", "awsProfileName=dev"),
+    ),
+    "Google's handler": (
+        {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f"{OAUTH};",
+            "sasl.login.callback.handler.class": "com.google.cloud.hosted.kafka.auth.GcpLoginCallbackHandler",
+        },
+        ("gcp", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_the_logins_of_clouds_as_java_spells_them(cloud: str) -> None:
+    """They mean a provider of tokens, which is told what the login module is given."""
+    given, (provider, config) = CLOUDS[cloud]
+
+    assert without_jaas({"linger.ms": "5", **given}) == {
+        "linger.ms": "5",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.provider": provider,
+        "sasl.oauthbearer.config": config,
+    }
+
+
+@pytest.mark.parametrize(
+    "jaas", ["geheim", f'{IAM}.IAMLoginModule required awsProfileName="ge heim";']
+)
+def test_a_login_of_a_cloud_that_is_not_understood(jaas: str) -> None:
+    """It is told without what it says."""
+    with pytest.raises(OptionError, match=r"sasl\.jaas\.config' is not understood") as error:
+        without_jaas({"sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": jaas})
+
+    assert "heim" not in str(error.value)

@@ -225,8 +225,8 @@ def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkey
             "'properties.sasl.mechanism': expected one of PLAIN, .*, but is 'SCRAM-SHA-265'",
         ),
         (
-            {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"},
-            "'properties.sasl.mechanism': expected one of PLAIN, .*, but is 'AWS_MSK_IAM'",
+            {"security.protocol": "SASL_SSL", "sasl.mechanism": "DIGEST-MD5"},
+            "'properties.sasl.mechanism': expected one of PLAIN, .*, but is 'DIGEST-MD5'",
         ),
     ],
 )
