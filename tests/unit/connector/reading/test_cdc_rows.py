@@ -282,6 +282,18 @@ def test_a_key_unlike_the_rows_is_told_once(caplog: pytest.LogCaptureFixture) ->
     )
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_the_message_whose_key_is_unlike_the_rows_is_named(
+    caplog: pytest.LogCaptureFixture, place: int
+) -> None:
+    """Wherever it is in its batch."""
+    messages = [(key(2), envelope("c", None, (2,)))] * 3
+    messages[place] = (key(7), envelope("c", None, (3, "a")))
+    decoder(**BOTH_KEYS).decode(fake_batch(*messages, first=40))
+    (record,) = caplog.records
+    assert f"offset {40 + place}: column 'id' of the primary key differs" in record.getMessage()
+
+
 def test_what_changes_no_row_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """A warning names the first such message of a topic."""
     reader = decoder(**ROW_KEY)

@@ -37,8 +37,8 @@ def test_an_envelope_that_is_read_with_a_flat_schema(
 ) -> None:
     """One warning for many batches, with the names of the fields, no value, and what to do."""
     rows = decoder(**options)
-    for _ in range(3):
-        rows.decode(batch(None, ENVELOPE, ENVELOPE))
+    for deletes in (1, 2, 3):
+        rows.decode(batch(*[None] * deletes, ENVELOPE, ENVELOPE))
 
     (said,) = caplog.messages
     assert "Topic 'orders', partition 3, offset 1 and following messages" in said
@@ -69,6 +69,14 @@ def test_what_needs_no_warning(caplog: pytest.LogCaptureFixture, values: list[by
 def test_a_table_of_key_columns_alone(caplog: pytest.LogCaptureFixture) -> None:
     """Where nothing is read of the value there is nothing that could be missing."""
     decoder(columns("id#", CHANGE), include="EXCEPT_KEY").decode(batch(ENVELOPE))
+
+    assert caplog.messages == []
+
+
+def test_a_format_without_names_of_fields(caplog: pytest.LogCaptureFixture) -> None:
+    """Messages that name no fields can lack none."""
+    csv = {"value.format": "csv", "value.csv.null-literal": "none"}
+    decoder(columns("id#", "name", CHANGE), include="EXCEPT_KEY", **csv).decode(batch(b"none"))
 
     assert caplog.messages == []
 
