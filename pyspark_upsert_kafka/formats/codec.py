@@ -32,7 +32,7 @@ What other modules of this folder have for a format that wants more:
 - ``decoded_size``: a limit on memory, for formats of which a few bytes may be decoded to very much.
 - ``value_columns``: columns of parsed values (dictionaries, lists, numbers), for a format whose messages a library parses.
 - ``leaf_types``, ``number_text``, ``float_text``, ``timestamp_text``, ``base64_text``, ``text_columns``: values as text.
-- ``binary/``: the bytes of many messages, read and written together.
+- ``binary_reading``, ``binary_writing``: the bytes of many messages, read and written together.
 - ``registry_format``: the seam of formats whose messages name their schema; it takes the place of this one's `Format`.
 - ``change_format``: the seam of formats whose messages say what they did to a row.
 """

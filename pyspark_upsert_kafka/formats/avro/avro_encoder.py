@@ -58,7 +58,8 @@ from pyspark_upsert_kafka.formats.avro.avro_types import (
     plain_name,
     type_label,
 )
-from pyspark_upsert_kafka.formats.binary.byte_parts import (
+from pyspark_upsert_kafka.formats.binary_reading import Numbers
+from pyspark_upsert_kafka.formats.binary_writing import (
     ByteParts,
     Cells,
     among,
@@ -67,8 +68,8 @@ from pyspark_upsert_kafka.formats.binary.byte_parts import (
     grouped,
     joined,
     varints,
+    zigzag,
 )
-from pyspark_upsert_kafka.formats.binary.numbers import Numbers, zigzag
 from pyspark_upsert_kafka.formats.codec import Encoder
 from pyspark_upsert_kafka.formats.exact_types import as_lists
 

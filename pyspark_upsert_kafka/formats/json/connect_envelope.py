@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import Mask, UnreadableError
 from pyspark_upsert_kafka.formats.json.json_document import parse_object
-
-if TYPE_CHECKING:
-    from pyspark_upsert_kafka.formats.binary.numbers import Numbers
 
 _BEGINNING = b'{"schema":{"type":"struct"'
 """How the converter begins a message of columns with its schema."""
@@ -21,8 +18,8 @@ PARTS = frozenset({"schema", "payload"})
 """The fields of such a message, and no others."""
 
 
-def are_envelopes(messages: Sequence[bytes]) -> Numbers:
-    """For each message whether it is a payload with its schema around it, however that is written."""
+def are_envelopes(messages: Sequence[bytes]) -> Mask:
+    """The mask of messages that are a payload with its schema around it, however that is written."""
     import numpy as np
     import pyarrow.compute as pc
 
@@ -32,7 +29,7 @@ def are_envelopes(messages: Sequence[bytes]) -> Numbers:
     # A look at all bytes together costs nothing beside a look at each message.
     if _SCHEMA not in bytes(column.buffers()[2] or b""):
         return np.zeros(len(column), np.bool_)
-    found: Numbers = pc.starts_with(column, _BEGINNING).to_numpy(zero_copy_only=False)
+    found: Mask = pc.starts_with(column, _BEGINNING).to_numpy(zero_copy_only=False)
     both = pc.and_(pc.match_substring(column, _SCHEMA), pc.match_substring(column, _PAYLOAD))
     may = both.to_numpy(zero_copy_only=False) & ~found
     for at in may.nonzero()[0].tolist():

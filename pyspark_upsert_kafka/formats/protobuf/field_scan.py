@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
-from pyspark_upsert_kafka.formats.binary.numbers import offsets_of
+from pyspark_upsert_kafka.formats.binary_reading import TOO_LONG, MessageBuffer, offsets_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     FIXED32,
     FIXED64,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
-from pyspark_upsert_kafka.formats.binary.byte_parts import (
+from pyspark_upsert_kafka.formats.binary_writing import (
     ByteParts,
     Cells,
     constant,
@@ -25,9 +25,10 @@ from pyspark_upsert_kafka.formats.binary.byte_parts import (
     grouped,
     joined,
     only,
+    varint,
     varints,
+    zigzag,
 )
-from pyspark_upsert_kafka.formats.binary.numbers import varint, zigzag
 from pyspark_upsert_kafka.formats.exact_types import as_lists
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     INTEGERS,

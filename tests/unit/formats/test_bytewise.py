@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.formats.binary.byte_parts import (
+from pyspark_upsert_kafka.formats.binary_reading import TOO_LONG, MessageBuffer, unzigzag
+from pyspark_upsert_kafka.formats.binary_writing import (
     among,
     constant,
     fixed,
     grouped,
     joined,
     only,
+    varint,
     varints,
+    zigzag,
 )
-from pyspark_upsert_kafka.formats.binary.message_buffer import TOO_LONG, MessageBuffer
-from pyspark_upsert_kafka.formats.binary.numbers import unzigzag, varint, zigzag
 from tests.laws import law, pinned
 
 SIZES = st.integers(0, 63).flatmap(lambda bits: st.integers(0, 2 ** (bits + 1) - 1))

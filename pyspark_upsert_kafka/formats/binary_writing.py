@@ -1,4 +1,4 @@
-"""Parts of messages, a column at a time: each part holds some bytes of every row.
+"""What binary formats share to write: parts of messages, a column at a time; each part holds some bytes of every row.
 
 A row's bytes are those of its parts one after the other. Numbers are cells, which NumPy makes; texts
 are Arrow's own, where NULL is no bytes. Neighbouring cells become one part before Arrow joins the
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.formats.binary.numbers import Numbers, offsets_of
+from pyspark_upsert_kafka.formats.binary_reading import Numbers, offsets_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,6 +37,21 @@ class Cells:
 
 BytePart: TypeAlias = "Cells | pa.LargeBinaryArray"
 ByteParts: TypeAlias = "list[BytePart]"
+
+
+def zigzag(values: Numbers) -> npt.NDArray[np.uint64]:
+    """Signed numbers as unsigned ones, of which those near zero are small: 0, -1, 1, -2, ..."""
+    wide = values.astype(np.int64, copy=False)
+    return ((wide << 1) ^ (wide >> 63)).view(np.uint64)
+
+
+def varint(value: int) -> bytes:
+    """An unsigned number in as few bytes as will do: seven bits in each, the lowest ones first."""
+    written = bytearray()
+    while value > 0x7F:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*written, value])
 
 
 def varints(values: Numbers) -> Cells:

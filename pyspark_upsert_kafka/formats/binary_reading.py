@@ -1,15 +1,21 @@
-"""The bytes of many messages, to be read at many places at once."""
+"""What binary formats share to read: the bytes of many messages, read at many places at once, and the numbers in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from pyspark_upsert_kafka.core.bytes_column import column_of, offsets_of
-from pyspark_upsert_kafka.formats.binary.numbers import Numbers
+from pyspark_upsert_kafka.core import bytes_column
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Numbers: TypeAlias = "npt.NDArray[Any]"
+"""Many numbers, most often whole ones."""
 
 MOST = 1 << 30
 """The number of bytes that can be read together: Arrow counts those of a binary column in 31 bits."""
@@ -50,8 +56,8 @@ class MessageBuffer:
     @classmethod
     def of(cls, messages: Sequence[bytes]) -> MessageBuffer:
         """The bytes of some messages."""
-        column = column_of(messages)
-        offsets = offsets_of(column)
+        column = bytes_column.column_of(messages)
+        offsets = bytes_column.offsets_of(column)
         begin, size = offsets[0], offsets[-1] - offsets[0]
         data = np.empty(size + 2 * _MARGIN, np.uint8)
         data[:_MARGIN] = data[_MARGIN + size :] = 0
@@ -119,3 +125,33 @@ def _is_no_text(data: bytes) -> bool:
     except UnicodeDecodeError:
         return True
     return False
+
+
+def offsets_of(sizes: Numbers) -> npt.NDArray[np.int64]:
+    """Where each of some parts begins when they stand side by side, and where the last one ends."""
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return offsets
+
+
+def unzigzag(codes: Numbers) -> Numbers:
+    """The signed numbers, of as many bits as the unsigned ones have; see ``binary_writing.zigzag``."""
+    one = codes.dtype.type(1)
+    signed = f"i{codes.dtype.itemsize}"
+    return np.asarray((codes >> one).view(signed) ^ -(codes & one).view(signed))
+
+
+def signed(numbers: Numbers, lengths: Numbers) -> Numbers:
+    """The last bytes of each number, the first bit of them being the sign."""
+    unused = 8 * np.clip(8 - lengths, 0, 7)
+    return np.asarray((numbers << unused) >> unused)
+
+
+def beyond(high: Numbers, low: Numbers, precision: int) -> Numbers:
+    """Which unscaled numbers of decimals have more digits: each in halves of 64 bits, of which ``high`` is signed."""
+    (over, over_low), (under, under_low) = (
+        divmod(bound, 1 << 64) for bound in (10**precision, -(10**precision))
+    )
+    too_large = (high > over) | ((high == over) & (low >= np.uint64(over_low)))
+    too_small = (high < under) | ((high == under) & (low <= np.uint64(under_low)))
+    return np.asarray(too_large | too_small)
