@@ -8,8 +8,7 @@ from pyspark.sql.types import DataType, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
-from pyspark_upsert_kafka.formats.csv import FORMAT
-from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
+from pyspark_upsert_kafka.formats.csv import FORMAT, dialect_of
 from pyspark_upsert_kafka.formats.csv.row_path import row_reader
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from tests.unit.formats.codec_specs import codec_spec

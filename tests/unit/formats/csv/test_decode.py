@@ -36,13 +36,12 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.csv import FORMAT
-from pyspark_upsert_kafka.formats.csv.column_path import (
+from pyspark_upsert_kafka.formats.csv import FORMAT, OPTIONS, dialect_of
+from pyspark_upsert_kafka.formats.csv.column_paths import (
     compile_column_path,
     compile_vectorised_path,
 )
-from pyspark_upsert_kafka.formats.csv.dialect import OPTIONS, dialect_of
-from pyspark_upsert_kafka.formats.csv.record import splitter
+from pyspark_upsert_kafka.formats.csv.row_path import splitter
 from tests.unit.formats.csv.codecs import decoder, exactly, read, read_rows, spec
 from tests.unit.formats.json.codecs import batch, columns, required, seen
 from tests.unit.formats.listed import Listed

@@ -15,11 +15,11 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructF
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.csv.column_path import (
+from pyspark_upsert_kafka.formats.csv import dialect_of
+from pyspark_upsert_kafka.formats.csv.column_paths import (
     compile_column_path,
     compile_vectorised_path,
 )
-from pyspark_upsert_kafka.formats.csv.dialect import dialect_of
 from tests.laws import each_of, law
 from tests.unit.formats.csv.codecs import decoder, encoder, exactly, spec
 from tests.unit.formats.csv.corpus import BAD_BYTES, FIELDS, SIMPLE, dialects, messages, schemas

@@ -31,8 +31,8 @@ from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import column_of, lines_of, offsets_of
 from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK, without_marks
-from pyspark_upsert_kafka.formats.csv.dialect import Dialect
-from pyspark_upsert_kafka.formats.csv.leaf_readers import FALSE, TRUE, leaf
+from pyspark_upsert_kafka.formats.csv import Dialect
+from pyspark_upsert_kafka.formats.csv.csv_leaf_readers import FALSE, TRUE, leaf
 from pyspark_upsert_kafka.formats.csv.row_path import field_reader
 from pyspark_upsert_kafka.formats.decoding import Mask, Path
 from pyspark_upsert_kafka.formats.parsed_columns import (
@@ -56,7 +56,7 @@ _SKIPPED = 16
 _COLUMN = re.compile(r"^In CSV column #([0-9]+):")
 
 
-class RefusedColumnError(ValueError):
+class _RefusedColumnError(ValueError):
     """The parser cannot read a value of a column.
 
     Args:
@@ -69,7 +69,7 @@ class RefusedColumnError(ValueError):
 
 
 @dataclass(frozen=True)
-class Lines:
+class _Lines:
     """Messages as lines, each of which the parser reads as it should be read.
 
     Args:
@@ -81,22 +81,22 @@ class Lines:
     left: Mask
 
 
-Parser = Callable[[Lines, Sequence[pa.DataType]], "tuple[list[pa.Array], Mask]"]
-"""Lines, and the types of the columns, to the columns and the mask of messages that fall back to the row path.
+_Parser = Callable[[_Lines, Sequence[pa.DataType]], "tuple[list[pa.Array], Mask]"]
+"""_Lines, and the types of the columns, to the columns and the mask of messages that fall back to the row path.
 
 A null literal makes a null in every column; without one, the empty text makes one in columns that are not text. It raises
-RefusedColumnError, or another ValueError where it is not sure to be right.
+_RefusedColumnError, or another ValueError where it is not sure to be right.
 """
 
 
-def line_parser(count: int, dialect: Dialect) -> Parser | None:
+def _line_parser(count: int, dialect: Dialect) -> _Parser | None:
     """Compiles a parser of so many columns; None when it knows no such delimiter."""
     characters = dialect.delimiter + (dialect.quote or "")
     if not characters.isascii() or "\0" in characters:
         return None
     names = [str(at) for at in range(count)]
 
-    def parse(lines: Lines, kinds: Sequence[pa.DataType]) -> tuple[list[pa.Array], Mask]:
+    def parse(lines: _Lines, kinds: Sequence[pa.DataType]) -> tuple[list[pa.Array], Mask]:
         skipped: list[int] = []
 
         def skip(row: Any) -> Literal["skip", "error"]:
@@ -130,7 +130,7 @@ def line_parser(count: int, dialect: Dialect) -> Parser | None:
             column = _COLUMN.search(str(why))
             if column is None:
                 raise
-            raise RefusedColumnError(int(column[1])) from None
+            raise _RefusedColumnError(int(column[1])) from None
         if parsed.num_rows + len(skipped) != len(lines.left):
             raise ValueError("a message is not exactly one record")
         columns = [one_chunk(column) for column in parsed.columns]
@@ -148,7 +148,7 @@ def line_parser(count: int, dialect: Dialect) -> Parser | None:
     return parse
 
 
-def lines_of_messages(messages: Sequence[bytes], dialect: Dialect) -> Lines:
+def _lines_of_messages(messages: Sequence[bytes], dialect: Dialect) -> _Lines:
     """The messages as lines.
 
     Raises:
@@ -170,7 +170,7 @@ def lines_of_messages(messages: Sequence[bytes], dialect: Dialect) -> Lines:
         left |= _badly_quoted(column, quote, delimiter)
     if left.any():
         text = lines_of(with_stand_ins(messages, left))
-    return Lines(text, left)
+    return _Lines(text, left)
 
 
 def _odd(column: pa.LargeBinaryArray, text: bytes, dialect: Dialect) -> Mask:
@@ -227,7 +227,7 @@ def _badly_quoted(column: pa.LargeBinaryArray, quote: str, delimiter: str) -> Ma
     return wrong
 
 
-def has_hexadecimals(text: bytes) -> bool:
+def _has_hexadecimals(text: bytes) -> bool:
     """Whether numbers may stand in it that Arrow alone takes for numbers."""
     return (b"x" in text and b"0x" in text) or (b"X" in text and b"0X" in text)
 
@@ -239,13 +239,13 @@ _MOST_REFUSED = 3
 def compile_column_path(columns: StructType, target: pa.Schema, dialect: Dialect) -> Path:
     """Compiles the column path. It refuses every batch of a dialect that the parser does not have."""
     readers = [_of_texts(c, field, dialect) for c, field in zip(columns, target, strict=True)]
-    parse = line_parser(len(readers), dialect)
+    parse = _line_parser(len(readers), dialect)
 
     def read(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, Mask] | None:
         if parse is None:
             return None
         try:
-            texts, left = parse(lines_of_messages(messages, dialect), [pa.string()] * len(readers))
+            texts, left = parse(_lines_of_messages(messages, dialect), [pa.string()] * len(readers))
             return read_columns(readers, texts, left)
         except ValueError:  # pyarrow's ArrowInvalid is one
             return None
@@ -257,7 +257,7 @@ def compile_vectorised_path(
     columns: StructType, target: pa.Schema, dialect: Dialect
 ) -> Path | None:
     """Compiles the vectorised path; None when the parser does not have the dialect."""
-    parse = line_parser(len(columns), dialect)
+    parse = _line_parser(len(columns), dialect)
     if parse is None:
         return None
     typed = [_typed(c, field, dialect) for c, field in zip(columns, target, strict=True)]
@@ -266,8 +266,8 @@ def compile_vectorised_path(
 
     def read(messages: Sequence[bytes]) -> tuple[pa.RecordBatch, Mask] | None:
         try:
-            lines = lines_of_messages(messages, dialect)
-            as_texts = whole if has_hexadecimals(lines.text) else frozenset()
+            lines = _lines_of_messages(messages, dialect)
+            as_texts = whole if _has_hexadecimals(lines.text) else frozenset()
             as_texts, (arrays, left) = _parsed(lines, [kind for kind, _ in typed], as_texts, parse)
             readers = [
                 of_texts[at] if at in as_texts else reader for at, (_, reader) in enumerate(typed)
@@ -280,14 +280,14 @@ def compile_vectorised_path(
 
 
 def _parsed(
-    lines: Lines, kinds: Sequence[pa.DataType], as_texts: frozenset[int], parse: Parser
+    lines: _Lines, kinds: Sequence[pa.DataType], as_texts: frozenset[int], parse: _Parser
 ) -> tuple[frozenset[int], tuple[list[pa.Array], Mask]]:
     """The columns, and which of them are texts: these, and those that the parser cannot read as their types."""
     for _ in range(_MOST_REFUSED):
         chosen = [pa.string() if at in as_texts else kind for at, kind in enumerate(kinds)]
         try:
             return as_texts, parse(lines, chosen)
-        except RefusedColumnError as refused:
+        except _RefusedColumnError as refused:
             if refused.at in as_texts or pa.types.is_string(kinds[refused.at]):
                 raise
             as_texts |= {refused.at}

@@ -3,7 +3,7 @@
 There is no row path, so equal rows give equal bytes, whatever other rows are in their batch. The rules are those of
 Flink's ``RowDataToCsvConverters`` and ``CsvRowDataSerializationSchema``: no line break ends a message. What
 Flink writes so that nobody can read it back is an error: an array with its own delimiter inside an
-element, a delimiter where quotes are disabled.
+element, a delimiter where quotes are disabled. How each type is read: ``csv_leaf_readers.py``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,27 @@ from functools import partial
 
 import polars as pl
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.base64_text import base64_texts
 from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
-from pyspark_upsert_kafka.formats.csv.dialect import Dialect
-from pyspark_upsert_kafka.formats.csv.leaf_writers import ToText, is_bare, is_quoted, leaf_writer
+from pyspark_upsert_kafka.formats.csv import Dialect
+from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
+from pyspark_upsert_kafka.formats.leaf_types import BITS
+from pyspark_upsert_kafka.formats.number_text import java_texts
 from pyspark_upsert_kafka.formats.text_columns import (
     TextParts,
     as_binary,
@@ -26,13 +41,20 @@ from pyspark_upsert_kafka.formats.text_columns import (
     naming_column,
     per_list,
 )
+from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
 
-Writer = Callable[[pa.Array], TextParts]
+_ToText = Callable[[pa.Array], pl.Series]
+"""A column to its texts, null where it is null; raises ValueError."""
+
+_Writer = Callable[[pa.Array], TextParts]
 """A column to its fields; raises ValueError."""
 
-Quote = Callable[[pl.Series], TextParts]
+_Quote = Callable[[pl.Series], TextParts]
 """Texts to fields; null stays null. Raises ValueError for what cannot be written without quotes."""
 
+_BARE = BooleanType | DecimalType | DoubleType | FloatType
+_IN_TIMESTAMPS = frozenset("0123456789-: .Z")
+_IN_NUMBERS = frozenset("0123456789+-.eENaNInfinitytruefalse")
 _BLANK = r"^[\x00-\x20]*$"
 _LONG = 24
 _MARK = BYTE_ORDER_MARK.decode()
@@ -76,13 +98,13 @@ def _never_empty(texts: pl.Series, column: str, dialect: Dialect) -> pl.Series:
     return pl.select(pl.when(empty).then(pl.lit(dialect.quote * 2)).otherwise(texts)).to_series()
 
 
-def _field(kind: DataType, dialect: Dialect, quote: Quote) -> Writer:
+def _field(kind: DataType, dialect: Dialect, quote: _Quote) -> _Writer:
     """The writer of a column, nulls and quotes included."""
     column_text = _column_text(kind, dialect)
     if dialect.is_key and dialect.null_literal is not None:
         column_text = partial(_no_null_literal, column_text, dialect.null_literal)
-    null, bare = _null_field(dialect, quote), is_bare(kind, dialect)
-    mark = dialect.quote if is_quoted(kind, dialect) else None
+    null, bare = _null_field(dialect, quote), _is_bare(kind, dialect)
+    mark = dialect.quote if _is_quoted(kind, dialect) else None
 
     def write(array: pa.Array) -> TextParts:
         texts = column_text(array)
@@ -94,14 +116,14 @@ def _field(kind: DataType, dialect: Dialect, quote: Quote) -> Writer:
     return write
 
 
-def _null_field(dialect: Dialect, quote: Quote) -> str:
+def _null_field(dialect: Dialect, quote: _Quote) -> str:
     """The null literal; Jackson never quotes it, which is right as long as it has nothing special."""
     literal = dialect.null_literal or ""
     plain = all(character not in (*dialect.special, _MARK) for character in literal)
     return literal if plain else str(joined(quote(pl.Series([literal])), 1)[0])
 
 
-def _no_null_literal(to_text: ToText, literal: str, array: pa.Array) -> pl.Series:
+def _no_null_literal(to_text: _ToText, literal: str, array: pa.Array) -> pl.Series:
     texts = to_text(array)
     if (texts == literal).any():
         raise ValueError(
@@ -110,18 +132,18 @@ def _no_null_literal(to_text: ToText, literal: str, array: pa.Array) -> pl.Serie
     return texts
 
 
-def _column_text(kind: DataType, dialect: Dialect) -> ToText:
+def _column_text(kind: DataType, dialect: Dialect) -> _ToText:
     if isinstance(kind, ArrayType):
         return partial(_array, _element(kind.elementType, dialect), dialect)
     if isinstance(kind, StructType):
         fields = [_element(field.dataType, dialect) for field in kind.fields]
         return partial(_struct, fields, dialect)
-    return leaf_writer(kind, dialect)
+    return _leaf_writer(kind, dialect)
 
 
-def _element(kind: DataType, dialect: Dialect) -> ToText:
+def _element(kind: DataType, dialect: Dialect) -> _ToText:
     """The writer of an element of an array or a field of a struct."""
-    element_text, null = leaf_writer(kind, dialect), dialect.null_literal or ""
+    element_text, null = _leaf_writer(kind, dialect), dialect.null_literal or ""
 
     def write(array: pa.Array) -> pl.Series:
         texts = element_text(array).fill_null(null)
@@ -134,14 +156,14 @@ def _element(kind: DataType, dialect: Dialect) -> ToText:
     return write
 
 
-def _array(element: ToText, dialect: Dialect, array: pa.Array) -> pl.Series:
+def _array(element: _ToText, dialect: Dialect, array: pa.Array) -> pl.Series:
     lists = per_list(array, element(array.flatten()))
     texts = lists.list.join(dialect.array_delimiter)
     _check_not_blank(texts.filter(lists.list.len() > 0), dialect)
     return _null_where(array, texts)
 
 
-def _struct(fields: list[ToText], dialect: Dialect, array: pa.Array) -> pl.Series:
+def _struct(fields: list[_ToText], dialect: Dialect, array: pa.Array) -> pl.Series:
     parts = [write(child) for write, child in zip(fields, array.flatten(), strict=True)]
     texts = pl.select(pl.concat_str(parts, separator=dialect.array_delimiter)).to_series()
     _check_not_blank(texts.filter(pl.Series(array.is_valid())), dialect)
@@ -163,7 +185,7 @@ def _null_where(array: pa.Array, texts: pl.Series) -> pl.Series:
     return pl.select(pl.when(pl.Series(array.is_valid())).then(texts)).to_series()
 
 
-def _quoter(dialect: Dialect, *, begins: bool = False) -> Quote:
+def _quoter(dialect: Dialect, *, begins: bool = False) -> _Quote:
     """Compiles the function from texts to fields.
 
     Args:
@@ -184,7 +206,7 @@ def _class_of(character: str) -> str:
     return rf"\x{{{ord(character):x}}}"
 
 
-def _refusing(special: str) -> Quote:
+def _refusing(special: str) -> _Quote:
     def fields(texts: pl.Series) -> TextParts:
         if texts.str.contains(special).any():
             raise ValueError(
@@ -195,7 +217,7 @@ def _refusing(special: str) -> Quote:
     return fields
 
 
-def _quoting(special: str, quote: str, escape: str | None) -> Quote:
+def _quoting(special: str, quote: str, escape: str | None) -> _Quote:
     doubled = [quote] if escape in (None, quote) else [quote, str(escape)]
 
     def fields(texts: pl.Series) -> TextParts:
@@ -222,3 +244,48 @@ def _needed(texts: pl.Series, special: str) -> pl.Series:
     if not (units == characters).all():
         characters = characters + texts.str.count_matches(_TWO_UNITS)
     return found | (characters > _LONG)
+
+
+def _leaf_writer(kind: DataType, dialect: Dialect) -> _ToText:
+    """The writer of a type without parts."""
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return partial(_timestamps, TimestampText("SQL", isinstance(kind, TimestampType)))
+    if isinstance(kind, DecimalType) and dialect.scientific_decimals:
+        return java_texts
+    if isinstance(kind, DoubleType | FloatType):
+        return key_float_texts if dialect.is_key else float_texts
+    return _TO_TEXT.get(type(kind), _plain)
+
+
+def _is_bare(kind: DataType, dialect: Dialect) -> bool:
+    """Whether values of the type need no look for special characters, and Jackson has none.
+
+    Flink takes none even where the delimiter is a character that numbers have.
+    """
+    bare = type(kind) in BITS or isinstance(kind, _BARE)
+    return bare and _IN_NUMBERS.isdisjoint(dialect.special)
+
+
+def _is_quoted(kind: DataType, dialect: Dialect) -> bool:
+    """Whether each value of the type is quoted as it stands: a timestamp, for the blank in it."""
+    if dialect.quote is None or not isinstance(kind, TimestampType | TimestampNTZType):
+        return False
+    has_nothing_to_double = _IN_TIMESTAMPS.isdisjoint({dialect.quote, dialect.escape})
+    return has_nothing_to_double and max(dialect.delimiter, dialect.quote) >= " "
+
+
+def _plain(array: pa.Array) -> pl.Series:
+    """Texts, whole numbers, booleans, and decimals with every digit of their scale."""
+    return pl.Series(array).cast(pl.String)
+
+
+def _dates(array: pa.Array) -> pl.Series:
+    return pl.Series(date_texts(array))
+
+
+def _timestamps(timestamp_format: TimestampText, array: pa.Array) -> pl.Series:
+    texts = pl.Series(timestamp_format.texts(array))
+    return texts + timestamp_format.suffix if timestamp_format.suffix else texts
+
+
+_TO_TEXT: dict[type[DataType], _ToText] = {BinaryType: base64_texts, DateType: _dates}

@@ -1,6 +1,6 @@
 """How each type that has no parts is read: the text of one field, and a column of them.
 
-The rules are those of Flink's ``CsvToRowDataConverters``. How each type is written: ``leaf_writers.py``.
+The rules are those of Flink's ``CsvToRowDataConverters``. How each type is written: ``csv_encoder.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.base64_text import binaries, binary
-from pyspark_upsert_kafka.formats.csv.dialect import Dialect
+from pyspark_upsert_kafka.formats.csv import Dialect
 from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.number_text import (
     BLANK,
@@ -115,13 +115,13 @@ def _floating(kind: pa.DataType, number: Reader) -> Leaf:
 
 def _numbers(kind: pa.DataType) -> Convert:
     def convert(texts: pa.Array) -> pa.Array:
-        check_no_hexadecimals(texts)
+        _check_no_hexadecimals(texts)
         return finite(pc.ascii_trim(texts, " \t").cast(kind))
 
     return convert
 
 
-def check_no_hexadecimals(texts: pa.Array | pa.ChunkedArray) -> None:
+def _check_no_hexadecimals(texts: pa.Array | pa.ChunkedArray) -> None:
     """Raises ValueError for what Arrow takes for a number and nobody else does: 0x10 for 16."""
     if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
         raise ValueError("a hexadecimal number")
