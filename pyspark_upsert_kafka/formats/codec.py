@@ -30,8 +30,8 @@ What other modules of this folder have for a format that wants more:
 - ``decoding``: `RowField` for NULL, NOT NULL and errors that name the field; decoders that try a vectorised path, and
   read by the row path what it leaves.
 - ``decoded_size``: a limit on memory, for formats of which a few bytes may be decoded to very much.
-- ``value_columns``: columns of parsed values (dictionaries, lists, numbers), for a format whose messages a library parses.
-- ``leaf_types``, ``number_text``, ``float_text``, ``timestamp_text``, ``base64_text``, ``text_columns``: values as text.
+- ``parsed_columns``: columns of parsed values (dictionaries, lists, numbers), for a format whose messages a library parses.
+- ``leaf_types``, ``text_values``, ``text_columns``, ``timestamp_text``: values as text.
 - ``binary_reading``, ``binary_writing``: the bytes of many messages, read and written together.
 - ``registry_format``: the seam of formats whose messages name their schema; it takes the place of this one's `Format`.
 - ``change_format``: the seam of formats whose messages say what they did to a row.

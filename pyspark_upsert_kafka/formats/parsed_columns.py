@@ -1,4 +1,4 @@
-"""What the text formats share: from columns as a parser reads them to columns in exactly the table's types.
+"""What formats share that a library parses: from columns, or values of Python, as it reads them to columns of the table.
 
 A parser reads numbers, booleans and texts itself. Other values it reads as texts, which are then converted
 column by column. What it might get wrong falls back to the row path; where it cannot say which messages that are, it
@@ -8,6 +8,10 @@ A column is read as a whole where all its values can be converted together; else
 refused value by value. So a value that is refused costs a piece of its own column, and what a batch costs grows with its
 values, however many of them are refused or bad, and in however many columns.
 
+A library that parses message by message gives values of Python: objects, lists, and what has no parts, as orjson does of JSON.
+A format whose messages another library parses, as msgpack or CBOR, has its columns by `column_builder` too: it says how a
+type without parts is read.
+
 A message that cannot be read with the others leaves its place to a copy of another one, so that all others keep theirs.
 """
 
@@ -15,16 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, offsets_of
 from pyspark_upsert_kafka.formats.batches import batch_of, with_others
 from pyspark_upsert_kafka.formats.decoding import Mask
 from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
+from pyspark_upsert_kafka.formats.text_values import BYTE_ORDER_MARK
 
 # A column that is refused is split into so many pieces, again and again, until a piece is small.
 _PIECES = 8
@@ -51,6 +58,12 @@ MOST_BAD = 3 / 4
 
 Convert = Callable[[Any], pa.Array]
 """Values of a column as they were parsed to the column that the table has; ValueError = one of them is refused."""
+
+BuildColumn = Callable[[list[Any]], pa.Array]
+"""Parsed values, or None for null, to a column; ValueError = the batch needs the row path."""
+
+_Leaves = Callable[[DataType], "BuildColumn | None"]
+"""Compiles the builder of a type without parts; None = the values have lost what it needs."""
 
 
 def unchanged(array: pa.Array) -> pa.Array:
@@ -81,6 +94,18 @@ class Conversion:
 def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """The values of a column of a table; those of an only chunk are not copied."""
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def without_marks(messages: Sequence[bytes]) -> BytesColumn:
+    r"""The messages, each without the mark that it begins with.
+
+    >>> list(without_marks([b"\xef\xbb\xbfa", b"b"]))
+    [b'a', b'b']
+    """
+    column = column_of(messages)
+    marked = pc.starts_with(column, BYTE_ORDER_MARK)
+    rest = pc.binary_slice(column, len(BYTE_ORDER_MARK), 1 << 40)
+    return BytesColumn(pc.if_else(marked, rest, column))
 
 
 def with_stand_ins(messages: Sequence[bytes], left: Mask) -> BytesColumn:
@@ -234,3 +259,85 @@ def read_columns(
     fallback = left.copy()
     arrays = [column.read(each, fallback) for column, each in zip(columns, values, strict=True)]
     return batch_of(arrays, pa.schema([column.field for column in columns]), len(left)), fallback
+
+
+def leaf_builder(types: frozenset[type], conversion: Conversion) -> BuildColumn:
+    """Compiles what makes a column of values without parts.
+
+    Args:
+        types: The types of Python that the values may have.
+        conversion: The type of Arrow that holds them, and how that becomes the column.
+    """
+
+    def build(values: list[Any]) -> pa.Array:
+        _check_types(values, types)
+        try:
+            return conversion.convert(pa.array(values, conversion.parsed))
+        except OverflowError as error:
+            raise ValueError("a number is out of range") from error
+
+    return build
+
+
+def column_builder(kind: DataType, leaves: _Leaves) -> BuildColumn | None:
+    """Compiles what makes a column of this type of parsed values; None = a type within it has no builder."""
+    if isinstance(kind, StructType):
+        return _object(kind, leaves)
+    if isinstance(kind, MapType):
+        items = column_builder(kind.valueType, leaves)
+        return items and _map(items)
+    if isinstance(kind, ArrayType):
+        items = column_builder(kind.elementType, leaves)
+        return items and _list(items)
+    return leaves(kind)
+
+
+def _object(columns: StructType, leaves: _Leaves) -> BuildColumn | None:
+    children = [column_builder(field.dataType, leaves) for field in columns.fields]
+    ready = [child for child in children if child is not None]
+    if len(ready) < len(children):
+        return None
+    names = columns.names
+
+    def build(values: list[Any]) -> pa.Array:
+        _check_types(values, {dict})
+        null = [value is None for value in values]
+        columns = [
+            child([None if value is None else value.get(name) for value in values])
+            for name, child in zip(names, ready, strict=True)
+        ]
+        return pa.StructArray.from_arrays(columns, names, mask=pa.array(null, pa.bool_()))
+
+    return build
+
+
+def _map(items: BuildColumn) -> BuildColumn:
+    def build(values: list[Any]) -> pa.Array:
+        _check_types(values, {dict})
+        present = [value for value in values if value]
+        keys = pa.array(chain.from_iterable(present), pa.string())
+        inner = items(list(chain.from_iterable(value.values() for value in present)))
+        return pa.MapArray.from_arrays(_list_offsets(values), keys, inner)
+
+    return build
+
+
+def _list(items: BuildColumn) -> BuildColumn:
+    def build(values: list[Any]) -> pa.Array:
+        _check_types(values, {list})
+        inner = items(list(chain.from_iterable(value for value in values if value)))
+        return pa.ListArray.from_arrays(_list_offsets(values), inner)
+
+    return build
+
+
+def _check_types(values: list[Any], allowed: frozenset[type] | set[type]) -> None:
+    if not {*map(type, values)} <= {*allowed, type(None)}:
+        raise ValueError("a value is of another kind")
+
+
+def _list_offsets(values: list[Any]) -> pa.Array:
+    """Where each list or map begins; a null one begins nowhere."""
+    ends = list(accumulate(len(value) if value else 0 for value in values))
+    starts = [None if v is None else start for v, start in zip(values, [0, *ends], strict=False)]
+    return pa.array([*starts, ends[-1] if ends else 0], pa.int32())

@@ -1,10 +1,15 @@
-"""Columns of text, kept in parts until a whole row is joined; encoders of text formats use them."""
+"""Columns as texts, for encoders of text formats: how Java spells numbers, base64, and the joining of a row's parts.
+
+How texts are read: ``text_values.py``. This is a module of its own, since tasks that only read do without polars.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import Any, TypeAlias, TypeVar
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +22,20 @@ TextParts: TypeAlias = "list[str | pl.Series]"
 Joining costs the most, so it is done once, for the names, quotes and values of a whole row together.
 """
 
+_Written = TypeVar("_Written")
 
-Written = TypeVar("Written")
+# Room for 38 digits, and for any exponent.
+_ANY_EXPONENT = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# Decimals that Java writes with an exponent: tiny ones, and whole ones that end in zeros.
+_NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
+_INFINITIES = {"inf": "Infinity", "-inf": "-Infinity"}
+# The powers of ten that a number may have as its first digit's.
+_POWERS: dict[Any, tuple[int, Any]] = {
+    pl.Float32: (-45, np.array([f"1e{power}" for power in range(-45, 39)], np.float32)),
+    pl.Float64: (-324, np.array([f"1e{power}" for power in range(-324, 309)], np.float64)),
+}
+# Below this the gaps between numbers are so wide that one digit may tell a number apart.
+_TINY: dict[Any, float] = {pl.Float32: 100 * 2.0**-149, pl.Float64: 100 * 2.0**-1074}
 
 
 def joined(parts: TextParts, count: int) -> pl.Series:
@@ -35,15 +52,6 @@ def as_binary(texts: pl.Series) -> pa.LargeBinaryArray:
     return texts.cast(pl.Binary).to_arrow()
 
 
-def or_else(parts: TextParts, array: pa.Array, instead: str) -> TextParts:
-    """The parts, with another text in the places where the array is null."""
-    if not array.null_count:
-        return parts
-    texts = joined(parts, len(array))
-    valid = pl.Series(array.is_valid())
-    return [pl.select(pl.when(valid).then(texts).otherwise(pl.lit(instead))).to_series()]
-
-
 def per_list(lists: pa.Array, texts: pl.Series) -> pl.Series:
     """The texts of the elements of some lists, as lists again; a null list has none."""
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(lists), 0))
@@ -51,18 +59,106 @@ def per_list(lists: pa.Array, texts: pl.Series) -> pl.Series:
     return pl.Series(pa.ListArray.from_arrays(offsets, texts.to_arrow()))
 
 
-def quoted(texts: pl.Series, suffix: str = "") -> TextParts:
-    """Texts in double quotes; none of them holds a character that needs an escape."""
-    return ['"', texts, f'{suffix}"']
-
-
-def naming_column(path: str, write: Callable[[pa.Array], Written]) -> Callable[[pa.Array], Written]:
+def naming_column(
+    path: str, write: Callable[[pa.Array], _Written]
+) -> Callable[[pa.Array], _Written]:
     """The writer of a column, whose ValueErrors become EncodeErrors that name the column."""
 
-    def named(array: pa.Array) -> Written:
+    def named(array: pa.Array) -> _Written:
         try:
             return write(array)
         except ValueError as why:
             raise EncodeError(path, str(why)) from None
 
     return named
+
+
+def base64_texts(column: pa.Array) -> pl.Series:
+    """A column of binary as texts: the standard alphabet, padded."""
+    return pl.Series(column).bin.encode("base64")
+
+
+def java_texts(decimals: pa.Array) -> pl.Series:
+    """A column of decimals, each as `java_text` writes it, null where it is null."""
+    texts = pl.Series(decimals).cast(pl.String)
+    if decimals.type.scale:
+        texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")
+    with_exponent = texts.str.contains(_NEEDS_EXPONENT).fill_null(value=False)
+    if with_exponent.any():
+        texts = texts.scatter(
+            with_exponent.arg_true(), [java_text(text) for text in texts.filter(with_exponent)]
+        )
+    return texts
+
+
+def java_text(plain: str) -> str:
+    """A decimal as Java's ``BigDecimal.stripTrailingZeros().toString()`` writes it.
+
+    >>> java_text("123.4500"), java_text("100"), java_text("0.000000027"), java_text("0.00")
+    ('123.45', '1E+2', '2.7E-8', '0')
+    """
+    return str(Decimal(plain).normalize(_ANY_EXPONENT)) if Decimal(plain) else "0"
+
+
+def float_texts(array: pa.Array) -> pl.Series:
+    """The texts of a column of FLOAT or DOUBLE in the spelling of ``Double.toString`` and ``Float.toString``, null where it is null.
+
+    Digits: as few as tell the number apart from its neighbours, as in Java 19 and newer. Layout: from 0.001
+    to below ten million ``12.5``, else ``1.25E7``; always at least one digit behind the point.
+
+    >>> float_texts(pa.array([12.5, 12500000, -0.00125, float("inf")])).to_list()
+    ['12.5', '1.25E7', '-0.00125', 'Infinity']
+    """
+    numbers: pl.Series = pl.Series(array)
+    texts = numbers.cast(pl.String)
+    sizes = numbers.abs()
+    scientific = ((sizes < 1e-3) & (sizes > 0)) | (sizes >= 1e7)  # NaN is the greatest of all
+    if not scientific.any():
+        return texts
+    finite = numbers.is_finite()
+    scientific = scientific & finite
+    if scientific.all() and not scientific.null_count():
+        return _scientific(numbers, texts)
+    at = scientific.fill_null(value=False).arg_true()
+    texts = texts.scatter(at, _scientific(numbers.gather(at), texts.gather(at)))
+    return texts if finite.all() else texts.replace(_INFINITIES)
+
+
+def key_float_texts(array: pa.Array) -> pl.Series:
+    """The texts of floats in a key: -0.0 equals 0.0, so both have one text."""
+    return float_texts(pc.add(array, pa.scalar(0.0, array.type)))
+
+
+def _scientific(numbers: pl.Series, texts: pl.Series) -> pl.Series:
+    """The texts that Java writes with an exponent."""
+    if texts.str.contains("e", literal=True).any():
+        texts = texts.str.split_exact("e", 1).struct.field("field_0")
+    digits = texts.str.replace(".", "", literal=True).str.strip_chars_start("-0")
+    digits = digits.str.strip_chars_end("0")
+    first, others = digits.str.head(1), digits.str.slice(1)
+    negative, lone = numbers < 0, others == ""
+    if negative.any():
+        first = _where(negative, "-" + first, first)
+    if lone.any():
+        others = _where(lone, "0", others)
+    made = joined([first, ".", others, "E", _exponents(numbers).cast(pl.String)], len(numbers))
+    return _with_two_digits(numbers, made, lone)
+
+
+def _where(condition: pl.Series, then: pl.Series | str, otherwise: pl.Series) -> pl.Series:
+    chosen = pl.lit(then) if isinstance(then, str) else then
+    return pl.select(pl.when(condition).then(chosen).otherwise(otherwise)).to_series()
+
+
+def _exponents(numbers: pl.Series) -> pl.Series:
+    least, powers = _POWERS[type(numbers.dtype)]
+    return pl.Series(np.searchsorted(powers, numbers.abs().to_numpy(), side="right") - 1 + least)
+
+
+def _with_two_digits(numbers: pl.Series, texts: pl.Series, lone: pl.Series) -> pl.Series:
+    """Java writes the nearest number of two digits where one digit would do: 4.9E-324, not 5E-324."""
+    at = (lone & (numbers.abs() < _TINY[type(numbers.dtype)])).arg_true()
+    if not len(at):
+        return texts
+    halves = [f"{number:.1e}".split("e") for number in numbers.gather(at).to_list()]
+    return texts.scatter(at, [f"{digits}E{int(power)}" for digits, power in halves])

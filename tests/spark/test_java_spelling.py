@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from pyspark_upsert_kafka.formats.float_text import float_texts
-from pyspark_upsert_kafka.formats.number_text import java_texts
+from pyspark_upsert_kafka.formats.text_columns import float_texts, java_texts
 
 pytestmark = pytest.mark.classic("calls Java in the JVM of the driver")
 

@@ -30,7 +30,6 @@ import pyarrow.csv
 from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import column_of, lines_of, offsets_of
-from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK, without_marks
 from pyspark_upsert_kafka.formats.csv import Dialect
 from pyspark_upsert_kafka.formats.csv.csv_leaf_readers import FALSE, TRUE, leaf
 from pyspark_upsert_kafka.formats.csv.row_path import field_reader
@@ -42,7 +41,9 @@ from pyspark_upsert_kafka.formats.parsed_columns import (
     one_chunk,
     read_columns,
     with_stand_ins,
+    without_marks,
 )
+from pyspark_upsert_kafka.formats.text_values import BYTE_ORDER_MARK
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.
 _LARGEST_TEXT = 1 << 30

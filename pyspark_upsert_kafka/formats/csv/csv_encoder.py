@@ -28,19 +28,20 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.base64_text import base64_texts
-from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.csv import Dialect
-from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
 from pyspark_upsert_kafka.formats.leaf_types import BITS
-from pyspark_upsert_kafka.formats.number_text import java_texts
 from pyspark_upsert_kafka.formats.text_columns import (
     TextParts,
     as_binary,
+    base64_texts,
+    float_texts,
+    java_texts,
     joined,
+    key_float_texts,
     naming_column,
     per_list,
 )
+from pyspark_upsert_kafka.formats.text_values import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
 
 _ToText = Callable[[pa.Array], pl.Series]

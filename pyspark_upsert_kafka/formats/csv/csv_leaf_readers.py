@@ -25,18 +25,19 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.formats.base64_text import binaries, binary
 from pyspark_upsert_kafka.formats.csv import Dialect
 from pyspark_upsert_kafka.formats.leaf_types import BITS
-from pyspark_upsert_kafka.formats.number_text import (
+from pyspark_upsert_kafka.formats.parsed_columns import Conversion, Convert, finite, unchanged
+from pyspark_upsert_kafka.formats.text_values import (
     BLANK,
+    binaries,
+    binary,
     boolean,
     decimal,
     double,
     integer_text,
     single,
 )
-from pyspark_upsert_kafka.formats.parsed_columns import Conversion, Convert, finite, unchanged
 from pyspark_upsert_kafka.formats.timestamp_text import (
     OtherStandardError,
     TimestampText,

@@ -14,11 +14,10 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.csv import Dialect
 from pyspark_upsert_kafka.formats.csv.csv_leaf_readers import leaf
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
-from pyspark_upsert_kafka.formats.number_text import BLANK
+from pyspark_upsert_kafka.formats.text_values import BLANK, BYTE_ORDER_MARK
 
 FieldReader = Callable[["str | None"], Any]
 """The text of a field, or None when there is no field, to its value; raises UnreadableError."""

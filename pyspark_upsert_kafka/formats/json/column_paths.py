@@ -36,8 +36,13 @@ from pyspark_upsert_kafka.formats.json.pyarrow_columns import (
     with_escapes,
 )
 from pyspark_upsert_kafka.formats.json.row_path import field_reader, leaf, row_reader
-from pyspark_upsert_kafka.formats.parsed_columns import Column, read_columns
-from pyspark_upsert_kafka.formats.value_columns import BuildColumn, column_builder, leaf_builder
+from pyspark_upsert_kafka.formats.parsed_columns import (
+    BuildColumn,
+    Column,
+    column_builder,
+    leaf_builder,
+    read_columns,
+)
 
 _Strategy = Callable[[StructType, "list[pa.Field]", Settings], Columns]
 """Compiles the reading of some columns."""

@@ -25,8 +25,8 @@ from pyspark.sql.types import VariantVal
 
 from pyspark_upsert_kafka.core.errors import printable
 from pyspark_upsert_kafka.core.outside_text import is_unicode
-from pyspark_upsert_kafka.formats.byte_order_mark import BYTE_ORDER_MARK
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.text_values import BYTE_ORDER_MARK
 
 DEEPEST = 250
 """How deep arrays and objects may nest; more is refused the same way on every Python."""

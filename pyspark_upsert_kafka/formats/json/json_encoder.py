@@ -29,20 +29,19 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from pyspark_upsert_kafka.formats.base64_text import base64_texts
 from pyspark_upsert_kafka.formats.exact_types import as_lists
-from pyspark_upsert_kafka.formats.float_text import float_texts, key_float_texts
 from pyspark_upsert_kafka.formats.json import Settings
 from pyspark_upsert_kafka.formats.json.json_document import variant_text
-from pyspark_upsert_kafka.formats.number_text import java_texts
 from pyspark_upsert_kafka.formats.text_columns import (
     TextParts,
     as_binary,
+    base64_texts,
+    float_texts,
+    java_texts,
     joined,
+    key_float_texts,
     naming_column,
-    or_else,
     per_list,
-    quoted,
 )
 from pyspark_upsert_kafka.formats.timestamp_text import TimestampText, date_texts
 
@@ -101,21 +100,30 @@ def _object(columns: StructType, settings: Settings, path: str) -> _Writer:
 def _with_nulls(fields: _Fields, array: pa.Array) -> TextParts:
     parts: TextParts = []
     for (name, write), child in zip(fields, array.flatten(), strict=True):
-        parts += [name if parts else name[1:], *or_else(write(child), child, "null")]
+        parts += [name if parts else name[1:], *_or_else(write(child), child, "null")]
     return ["{", *parts, "}"]
 
 
 def _without_nulls(fields: _Fields, array: pa.Array) -> TextParts:
     parts: TextParts = []
     for (name, write), child in zip(fields, array.flatten(), strict=True):
-        parts += or_else([name, *write(child)], child, "")
+        parts += _or_else([name, *write(child)], child, "")
     texts = joined(parts or [""], len(array)).str.strip_prefix(",")
     return ["{", texts, "}"]
 
 
 def _value(kind: DataType, settings: Settings, path: str) -> _Writer:
     write = _writer(kind, settings, path)
-    return lambda array: or_else(write(array), array, "null")
+    return lambda array: _or_else(write(array), array, "null")
+
+
+def _or_else(parts: TextParts, array: pa.Array, instead: str) -> TextParts:
+    """The parts, with another text in the places where the array is null."""
+    if not array.null_count:
+        return parts
+    texts = joined(parts, len(array))
+    valid = pl.Series(array.is_valid())
+    return [pl.select(pl.when(valid).then(texts).otherwise(pl.lit(instead))).to_series()]
 
 
 def _array(element: _Writer, array: pa.Array) -> TextParts:
@@ -157,10 +165,15 @@ def _plain(array: pa.Array) -> TextParts:
     return [pl.Series(array).cast(pl.String)]
 
 
+def _quoted(texts: pl.Series, suffix: str = "") -> TextParts:
+    """Texts in double quotes; none of them holds a character that needs an escape."""
+    return ['"', texts, f'{suffix}"']
+
+
 def _strings(array: pa.Array) -> TextParts:
     """Texts, escaped where they must be."""
     texts = pl.Series(array)
-    return quoted(_escaped(texts) if _needs_escape(array) else texts)
+    return _quoted(_escaped(texts) if _needs_escape(array) else texts)
 
 
 def _string(text: str) -> str:
@@ -193,7 +206,7 @@ def _surrogates(character: str) -> str:
 
 def _binaries(array: pa.Array) -> TextParts:
     """Binary as base64."""
-    return quoted(base64_texts(array))
+    return _quoted(base64_texts(array))
 
 
 def _floats(to_text: Callable[[pa.Array], pl.Series], array: pa.Array) -> TextParts:
@@ -209,12 +222,12 @@ def _decimals(array: pa.Array) -> TextParts:
 
 def _dates(array: pa.Array) -> TextParts:
     """``yyyy-MM-dd``."""
-    return quoted(pl.Series(date_texts(array)))
+    return _quoted(pl.Series(date_texts(array)))
 
 
 def _timestamps(timestamp_format: TimestampText, array: pa.Array) -> TextParts:
     """In the standard's timestamp_format, in UTC when the type has a zone."""
-    return quoted(pl.Series(timestamp_format.texts(array)), timestamp_format.suffix)
+    return _quoted(pl.Series(timestamp_format.texts(array)), timestamp_format.suffix)
 
 
 def _intervals(array: pa.Array) -> TextParts:

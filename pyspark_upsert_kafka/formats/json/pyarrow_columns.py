@@ -22,7 +22,6 @@ import pyarrow.json
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, lines_of, offsets_of
-from pyspark_upsert_kafka.formats.byte_order_mark import without_marks
 from pyspark_upsert_kafka.formats.decoding import Mask
 from pyspark_upsert_kafka.formats.json import Settings
 from pyspark_upsert_kafka.formats.json.json_document import DEEPEST, too_deep
@@ -33,6 +32,7 @@ from pyspark_upsert_kafka.formats.parsed_columns import (
     not_utf8,
     one_chunk,
     with_stand_ins,
+    without_marks,
 )
 
 # The parser keeps 32-bit positions; a batch beyond this is cut into pieces first.

@@ -31,7 +31,6 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from pyspark_upsert_kafka.formats.base64_text import binaries, binary
 from pyspark_upsert_kafka.formats.decoded_size import Items, Measure, item_bytes
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
 from pyspark_upsert_kafka.formats.json import Settings
@@ -46,8 +45,11 @@ from pyspark_upsert_kafka.formats.json.json_document import (
     variant,
 )
 from pyspark_upsert_kafka.formats.leaf_types import BITS
-from pyspark_upsert_kafka.formats.number_text import (
+from pyspark_upsert_kafka.formats.parsed_columns import Conversion, finite
+from pyspark_upsert_kafka.formats.text_values import (
     BLANK,
+    binaries,
+    binary,
     boolean,
     decimal,
     double,
@@ -55,7 +57,6 @@ from pyspark_upsert_kafka.formats.number_text import (
     integer_text,
     single,
 )
-from pyspark_upsert_kafka.formats.parsed_columns import Conversion, finite
 from pyspark_upsert_kafka.formats.timestamp_text import (
     OtherStandardError,
     TimestampText,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pyspark_upsert_kafka.formats.base64_text import binaries, binary
+from pyspark_upsert_kafka.formats.text_values import binaries, binary
 from tests.laws import pinned
 from tests.unit.formats.csv import codecs as csv
 from tests.unit.formats.json import codecs as json_

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.formats.float_text import float_texts
+from pyspark_upsert_kafka.formats.text_columns import float_texts
 from tests.laws import law
 
 # By Double.toString and Float.toString of Java 25.

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.formats import number_text
+from pyspark_upsert_kafka.formats import text_columns, text_values
 from tests.laws import law, pinned
 
 DIGITS = st.from_regex(
@@ -34,7 +34,7 @@ def test_numbers_are_exact_or_refused(text):
     """An integer is the number that stands there, or an error; no digit is lost on the way."""
     exact = Fraction(Decimal(text))
     try:
-        value = number_text.integer(text, 64)
+        value = text_values.integer(text, 64)
     except ValueError:
         assert exact.denominator != 1 or not -(2**63) <= exact < 2**63
     else:
@@ -51,7 +51,7 @@ def test_decimals_are_rounded_half_up(text, scale):
     exact = Fraction(Decimal(text)) * 10**scale
     nearest = int(abs(exact) + Fraction(1, 2)) * (1 if exact >= 0 else -1)
     try:
-        value = number_text.decimal(text, 38, scale)
+        value = text_values.decimal(text, 38, scale)
     except ValueError:
         assert abs(nearest) >= 10**38
     else:
@@ -65,7 +65,7 @@ def test_floats_are_the_nearest(text):
     """A FLOAT is rounded once, from the text: no other 32-bit float is nearer."""
     exact = Fraction(Decimal(text))
     try:
-        value = number_text.single(text)
+        value = text_values.single(text)
     except ValueError:
         assert abs(exact) > Fraction(3.4028235e38)
     else:
@@ -75,7 +75,7 @@ def test_floats_are_the_nearest(text):
         ]
         distance = abs(Fraction(value) - exact)
         assert all(distance <= abs(Fraction(n) - abs(exact)) for n in around if n < 3.5e38)
-    assert number_text.double(text) == float(text)
+    assert text_values.double(text) == float(text)
 
 
 JAVA = [
@@ -88,7 +88,7 @@ JAVA = [
 @pytest.mark.parametrize(("plain", "java"), JAVA)
 def test_decimals_as_java_writes_them(plain, java):
     """BigDecimal.stripTrailingZeros().toString(), to the letter."""
-    assert number_text.java_text(plain) == java
+    assert text_columns.java_text(plain) == java
     assert Decimal(java) == Decimal(plain)
 
 
@@ -97,7 +97,7 @@ def test_decimals_as_java_writes_them(plain, java):
 )
 def test_what_is_no_number(text):
     """Only what JSON and Java call a number is one."""
-    for read in (number_text.double, number_text.single, lambda t: number_text.integer(t, 64)):
+    for read in (text_values.double, text_values.single, lambda t: text_values.integer(t, 64)):
         with pytest.raises(ValueError):
             read(text)
 
@@ -105,8 +105,8 @@ def test_what_is_no_number(text):
 def test_huge_exponents_cost_nothing():
     """An exponent is never spelled out in digits."""
     with pytest.raises(ValueError, match="whole number"):
-        number_text.integer("1e999999999", 64)
+        text_values.integer("1e999999999", 64)
     with pytest.raises(ValueError, match="DECIMAL"):
-        number_text.decimal("1e999999999", 38, 0)
-    assert number_text.decimal("1e-999999999", 38, 2) == 0
-    assert number_text.integer("0e999999999", 64) == 0
+        text_values.decimal("1e999999999", 38, 0)
+    assert text_values.decimal("1e-999999999", 38, 2) == 0
+    assert text_values.integer("0e999999999", 64) == 0

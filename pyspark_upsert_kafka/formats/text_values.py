@@ -1,4 +1,4 @@
-"""Text to numbers and booleans, exactly, and decimals to text: nothing is truncated, wrapped or made infinite.
+"""Text to numbers, booleans and binary, exactly: nothing is truncated, wrapped or made infinite.
 
 The rules are those of Flink's ``JsonParserToRowDataConverters`` and ``DecimalData``, but that what
 Flink would make NULL or cut silently is an error here. Each function raises ValueError with what
@@ -7,15 +7,16 @@ was expected.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import re
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    import polars as pl
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+"""What some programs write before a text in UTF-8: it is no part of the text, as for Flink's parsers."""
 
 BLANK = "".join(map(chr, range(0x21)))
 """What Java's ``String.trim()`` takes away."""
@@ -27,8 +28,9 @@ _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _EXACT = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_UP)
 # Digits of the largest 64-bit integer; more must not even be spelled out, as in 1e999999999.
 _INTEGER_DIGITS = 19
-# Decimals that Java writes with an exponent: tiny ones, and whole ones that end in zeros.
-_NEEDS_EXPONENT = r"^-?0\.0{6}|^-?\d+0$"
+# base64 has groups of so many characters, of which so many may be padding.
+_UNIT, _MOST_PADDING = 4, 2
+_EXPECTED_BASE64 = "expected BINARY as base64 text"
 
 
 def integer(text: str, bits: int) -> int:
@@ -85,28 +87,26 @@ def decimal(text: str, precision: int, scale: int) -> Decimal:
     return rounded
 
 
-def java_texts(decimals: pa.Array) -> pl.Series:
-    """A column of decimals, each as `java_text` writes it, null where it is null."""
-    import polars as pl  # what reads numbers imports this module, and has no use for it
-
-    texts = pl.Series(decimals).cast(pl.String)
-    if decimals.type.scale:
-        texts = texts.str.strip_chars_end("0").str.strip_chars_end(".")
-    with_exponent = texts.str.contains(_NEEDS_EXPONENT).fill_null(value=False)
-    if with_exponent.any():
-        texts = texts.scatter(
-            with_exponent.arg_true(), [java_text(text) for text in texts.filter(with_exponent)]
-        )
-    return texts
+def binary(text: str) -> bytes:
+    """The bytes that a text spells in base64, as Jackson reads it (MIME-NO-LINEFEEDS): standard alphabet, padded, strict."""
+    digits = text.rstrip("=")
+    # Python takes more padding than there may be, and which of it depends on its version.
+    if len(text) % _UNIT or len(text) - len(digits) > _MOST_PADDING or "=" in digits:
+        raise ValueError(_EXPECTED_BASE64)
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise ValueError(_EXPECTED_BASE64) from None
 
 
-def java_text(plain: str) -> str:
-    """A decimal as Java's ``BigDecimal.stripTrailingZeros().toString()`` writes it.
+def binaries(texts: pa.Array) -> pa.Array:
+    """A column of texts as binary, each as `binary` reads it."""
+    import polars as pl  # few tables have such a column
 
-    >>> java_text("123.4500"), java_text("100"), java_text("0.000000027"), java_text("0.00")
-    ('123.45', '1E+2', '2.7E-8', '0')
-    """
-    return str(Decimal(plain).normalize(_EXACT)) if Decimal(plain) else "0"
+    decoded = pl.Series(texts).str.decode("base64", strict=False)
+    if decoded.null_count() != texts.null_count:
+        raise ValueError(_EXPECTED_BASE64)
+    return decoded.to_arrow().cast(pa.binary())
 
 
 def _checked(text: str) -> str:
