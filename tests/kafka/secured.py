@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from pyspark_upsert_kafka import LocalAcl, LocalCertificates, LocalKafka, LocalSecurity
-from pyspark_upsert_kafka.kafka.connections.jaas import quoted
 from pyspark_upsert_kafka.kafka.local import ports
+from pyspark_upsert_kafka.logins.jaas import quoted
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import Edge
 from tests.token_endpoint import TokenEndpoint

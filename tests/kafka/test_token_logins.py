@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka import native
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
-from pyspark_upsert_kafka.kafka.connections.login_tokens import Token
+from pyspark_upsert_kafka.logins.login_tokens import Token
 from tests import given_tokens
 from tests.conftest import Broker
 from tests.kafka.conftest import (
@@ -34,7 +34,7 @@ from tests.kafka.conftest import (
 from tests.kafka.sasl_server import RefusedError, SaslServer
 from tests.kafka.secured import Secured
 from tests.kafka.test_security import _close_idle_clients, everything, use_group  # noqa: F401
-from tests.unit.kafka.connections.test_aws_msk import address_in, signature
+from tests.unit.logins.test_aws_msk import address_in, signature
 
 LIFE_S = 4
 

@@ -19,7 +19,8 @@ NAME = "pyspark_upsert_kafka"
 MAY_IMPORT = {
     "core": set(),
     "formats": {"core"},
-    "kafka": {"core", "http_request"},
+    "logins": {"core", "http_request"},
+    "kafka": {"logins", "core"},
     "registry": {"formats", "core", "http_request"},
     "connector": set(),
     "connector.format_catalog": {"registry", "formats", "core"},
@@ -117,7 +118,7 @@ NETWORK = {
     "aiohttp", "asyncio", "ftplib", "http", "httpx", "requests", "smtplib", "socket", "socketserver",
     "ssl", "urllib.request", "urllib3", "xmlrpc",
 }  # fmt: skip
-EDGES = {"kafka", "registry", "http_request.py"}
+EDGES = {"kafka", "registry", "logins", "http_request.py"}
 CLIENTS = {"confluent_kafka", "kafka"}
 CLIENT_FOLDERS = {
     "librdkafka": {"confluent_kafka"},

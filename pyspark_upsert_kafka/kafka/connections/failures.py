@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.outside_text import OutsideText
-from pyspark_upsert_kafka.kafka.connections.login_tokens import LoginTokens
+from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
 
 
 class Kind(Enum):

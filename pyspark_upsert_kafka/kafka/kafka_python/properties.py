@@ -1,4 +1,4 @@
-"""Java client names -> kafka-python's arguments; what has no equivalent is refused or dropped."""
+"""Java client names -> kafka-python's arguments; what has no equivalent is refused or dropped. Tokens to log in with, which it leaves to us."""
 
 from __future__ import annotations
 
@@ -9,18 +9,24 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError
 
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.masking import is_secret
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections import tls
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
-from pyspark_upsert_kafka.kafka.kafka_python import tokens
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
-from pyspark_upsert_kafka.kafka.kafka_python.tokens import token_provider
+from pyspark_upsert_kafka.logins import own_tokens
+from pyspark_upsert_kafka.logins.jaas import without_jaas
+from pyspark_upsert_kafka.logins.login_tokens import AsksItself, LoginTokens, Token
+from pyspark_upsert_kafka.logins.token_providers import tokens_of
+
+if IS_KAFKA_PYTHON_3:
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+else:
+    from kafka.oauth import AbstractTokenProvider
 
 T = TypeVar("T")
 
@@ -64,6 +70,68 @@ def _check_login(given: Mapping[str, Any]) -> None:
             f"'{PREFIX}sasl.username' and '{PREFIX}sasl.password', or both in "
             f"'{PREFIX}sasl.jaas.config'."
         )
+
+
+class TokenError(KafkaError):  # type: ignore[misc]
+    """A token cannot be had.
+
+    Args:
+        text: Why.
+        retriable: Whether asking again may help.
+    """
+
+    def __init__(self, text: str, *, retriable: bool) -> None:
+        super().__init__(text)
+        self.retriable = retriable
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """Gives kafka-python a token that is good, for each new connection.
+
+    Args:
+        tokens: The tokens.
+        errors: Where it is reported that there is none.
+    """
+
+    def __init__(self, tokens: LoginTokens, errors: ClientErrors) -> None:
+        self._tokens, self._errors = tokens, errors
+        self._given: Token | None = None
+
+    def token(self) -> str:
+        """A token.
+
+        Raises:
+            TokenError: There is none.
+        """
+        try:
+            if self._given is None:
+                self._tokens.serve(AsksItself(self))
+            self._given = self._tokens.token()
+        except BrokerError as error:
+            passes = isinstance(error, RetriableBrokerError)
+            # What the client asks itself may come back; of a provider that is named, a query that is started again.
+            is_lost = self._errors.tokens is not None or not passes
+            self._errors.add(str(error), security=is_lost)
+            raise TokenError(str(error), retriable=passes) from None
+        return self._given.text
+
+    def extensions(self) -> dict[str, str]:
+        """The SASL extensions of the token that was given last."""
+        return {} if self._given is None else dict(self._given.extensions)
+
+
+def token_provider(given: Mapping[str, str], errors: ClientErrors) -> TokenProvider:
+    """Where tokens come from: a provider that is named, one of OpenID Connect, or the client itself.
+
+    Args:
+        given: The properties, references replaced.
+        errors: Where it is reported that there is no token.
+
+    Raises:
+        OptionError: Something is missing or malformed.
+    """
+    errors.tokens = tokens_of(given)
+    return TokenProvider(errors.tokens or own_tokens.own_tokens(given), errors)
 
 
 def open_client(client: Callable[..., T], config: Mapping[str, Any]) -> T:
@@ -135,7 +203,7 @@ def _translated(given: Mapping[str, str]) -> dict[str, Any]:
     translated: dict[str, Any] = {}
     for name, value in given.items():
         argument = RENAMED.get(name, name.replace(".", "_"))
-        if argument in OURS or name in tls.NAMES or name in tokens.NAMES:
+        if argument in OURS or name in tls.NAMES or name in own_tokens.NAMES:
             continue
         if name in TRANSLATIONS:
             translated.update(TRANSLATIONS[name](value, given))

@@ -16,8 +16,8 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.kafka.connections import failures
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind, explained
-from pyspark_upsert_kafka.kafka.connections.login_tokens import TOKENS
 from pyspark_upsert_kafka.kafka.connections.tls import tls_context
+from pyspark_upsert_kafka.logins.login_tokens import TOKENS
 
 _KINDS = {
     KafkaError._TRANSPORT: Kind.AWAY,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes

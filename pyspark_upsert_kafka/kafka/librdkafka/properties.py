@@ -15,10 +15,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka.connections.jaas import without_jaas
-from pyspark_upsert_kafka.kafka.connections.login_tokens import TOKENS, AsksItself, LoginTokens
 from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.connections.token_providers import CONFIG, PROVIDER, tokens_of
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.native import (
     Login,
@@ -27,6 +24,9 @@ from pyspark_upsert_kafka.kafka.native import (
     can_log_in,
     is_on,
 )
+from pyspark_upsert_kafka.logins.jaas import without_jaas
+from pyspark_upsert_kafka.logins.login_tokens import TOKENS, AsksItself, LoginTokens
+from pyspark_upsert_kafka.logins.token_providers import CONFIG, PROVIDER, tokens_of
 
 T = TypeVar("T")
 

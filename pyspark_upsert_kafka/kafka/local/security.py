@@ -26,8 +26,8 @@ from confluent_kafka.admin import (
 )
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.kafka.connections import jaas
 from pyspark_upsert_kafka.kafka.local.ports import HOST
+from pyspark_upsert_kafka.logins import jaas
 
 _NO_HOST = "client.invalid"
 """Java rejects a certificate whose list of hosts is empty."""

@@ -32,7 +32,7 @@ from typing import Any, Protocol
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.connections.login_tokens import TOKENS, Token
+from pyspark_upsert_kafka.logins.login_tokens import TOKENS, Token
 
 
 class Message(ctypes.Structure):

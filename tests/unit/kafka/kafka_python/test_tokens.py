@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
-from pyspark_upsert_kafka.kafka.kafka_python.tokens import (
+from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     TokenError,
     token_provider,
 )

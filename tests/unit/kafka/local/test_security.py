@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_upsert_kafka import LocalAcl, LocalCertificates, LocalKafka, LocalSecurity, OptionError
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.kafka.connections.jaas import login
+from pyspark_upsert_kafka.logins.jaas import login
 
 
 def test_what_is_given_decides_which_addresses_there_are(tmp_path):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.outside_text import OutsideText
-from pyspark_upsert_kafka.kafka.connections.login_tokens import LoginTokens, shared_tokens
+from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, shared_tokens
 
 PROVIDER, CONFIG = "sasl.oauthbearer.token.provider", "sasl.oauthbearer.config"
 
@@ -48,7 +48,7 @@ class _Ours(NamedTuple):
 
 
 _OURS: dict[str, _Ours | None] = {
-    "aws-msk": _Ours("pyspark_upsert_kafka.kafka.connections.aws_msk", "aws"),
+    "aws-msk": _Ours("pyspark_upsert_kafka.logins.aws_msk", "aws"),
     "azure": None,
     "gcp": None,
 }

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.kafka.connections.token_providers import CONFIG, PROVIDER
+from pyspark_upsert_kafka.logins.token_providers import CONFIG, PROVIDER
 
 _JAAS = "sasl.jaas.config"
 _HANDLER = "sasl.login.callback.handler.class"

@@ -12,9 +12,9 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
 from pyspark_upsert_kafka.core.outside_text import OutsideText
-from pyspark_upsert_kafka.kafka.connections import login_tokens
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.login_tokens import (
+from pyspark_upsert_kafka.logins import login_tokens
+from pyspark_upsert_kafka.logins.login_tokens import (
     AsksItself,
     LoginTokens,
     Token,
@@ -326,8 +326,8 @@ def test_settings_that_are_equal_share_their_tokens(clock: MovedClock) -> None:
 
 FORKED = """
 import os, time
-from pyspark_upsert_kafka.kafka.connections import login_tokens
-from pyspark_upsert_kafka.kafka.connections.login_tokens import LoginTokens, shared_tokens
+from pyspark_upsert_kafka.logins import login_tokens
+from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, shared_tokens
 
 def tokens():
     return shared_tokens("a", lambda: LoginTokens("acme", lambda: ("x", time.time() + 60)))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.connections.jaas import login, quoted, without_jaas
+from pyspark_upsert_kafka.logins.jaas import login, quoted, without_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 FLINK = (

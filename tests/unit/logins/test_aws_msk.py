@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.connections import login_tokens
-from pyspark_upsert_kafka.kafka.connections.token_providers import tokens_of
+from pyspark_upsert_kafka.logins import login_tokens
+from pyspark_upsert_kafka.logins.token_providers import tokens_of
 
 ID, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "a/session+token=="
 SERVERS = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098,b-2.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098"
@@ -118,7 +118,7 @@ def test_a_token_ends_with_its_credentials():
     pytest.importorskip("botocore")
     from botocore.credentials import ReadOnlyCredentials
 
-    from pyspark_upsert_kafka.kafka.connections.aws_msk import token
+    from pyspark_upsert_kafka.logins.aws_msk import token
 
     ends = datetime.now(timezone.utc) + timedelta(seconds=300)
     frozen = ReadOnlyCredentials(ID, SECRET, None)
@@ -197,9 +197,7 @@ def test_settings_that_mean_nothing(config):
 
 def test_without_botocore_it_is_said_what_to_install(monkeypatch):
     """The extra has a name."""
-    monkeypatch.delitem(
-        sys.modules, "pyspark_upsert_kafka.kafka.connections.aws_msk", raising=False
-    )
+    monkeypatch.delitem(sys.modules, "pyspark_upsert_kafka.logins.aws_msk", raising=False)
     monkeypatch.setitem(sys.modules, "botocore.auth", None)
 
     with pytest.raises(OptionError, match=r"pip install 'pyspark-upsert-kafka\[aws\]'"):

@@ -14,11 +14,11 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import masked
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.outside_text import OutsideText
-from pyspark_upsert_kafka.kafka.connections import login_tokens, token_providers
-from pyspark_upsert_kafka.kafka.connections.login_tokens import LoginTokens
-from pyspark_upsert_kafka.kafka.connections.token_providers import tokens_of
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config as of_kafka_python
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config as of_librdkafka
+from pyspark_upsert_kafka.logins import login_tokens, token_providers
+from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
+from pyspark_upsert_kafka.logins.token_providers import tokens_of
 
 ALLOWED = "UPSERT_KAFKA_TOKEN_PROVIDERS"
 PROVIDER = "sasl.oauthbearer.token.provider"

@@ -21,7 +21,7 @@ from botocore.session import Session
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.kafka.connections.token_providers import CONFIG, PROVIDER, Ask
+from pyspark_upsert_kafka.logins.token_providers import CONFIG, PROVIDER, Ask
 
 _NAMES = (
     "awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsRoleExternalId", "awsStsRegion",
