@@ -421,6 +421,19 @@ def test_max_offsets_per_trigger_limits_each_batch(there):
 
 
 @needs_limits
+def test_after_nothing_new_each_batch_of_what_came_is_planned(there):
+    """That nothing was new at one place says nothing of the next, though the view is the same."""
+    query = Query(there, stream_options(maxOffsetsPerTrigger=5)).start()
+    query.trigger()
+    assert not query.trigger()
+    there.cluster.produce("t", 0, 10)
+    there.clock.now += 1
+
+    assert [query.trigger() for _ in range(3)] == [True, True, False]
+    assert query.offsets_read() == {A: (0, 10)}
+
+
+@needs_limits
 def test_trigger_once_ignores_limits(there):
     """It is one batch with all that is there, however little or much that is."""
     there.cluster.produce("t", 0, 30)
@@ -470,6 +483,20 @@ def test_min_offsets_per_trigger_waits_no_longer_than_max_trigger_delay(there):
     assert not query.trigger()
     there.clock.now += 2
     assert query.trigger()
+
+
+@needs_limits
+@pytest.mark.parametrize("delay_ms", [10_000, 10_500, 11_000, 11_500])
+def test_max_trigger_delay_is_over_though_nothing_moves(there, delay_ms):
+    """At the next look, and not when the whole topic is looked at again, which may be two seconds later."""
+    query = Query(there, stream_options(minOffsetsPerTrigger=5, maxTriggerDelay=f"{delay_ms} ms"))
+    query.start().trigger()
+    there.cluster.produce("t", 0, 1)
+    begin = there.clock.now
+    while not query.trigger():
+        there.clock.now += 0.01
+
+    assert delay_ms <= round((there.clock.now - begin) * 1000) <= delay_ms + 300
 
 
 @needs_limits
