@@ -16,7 +16,7 @@ one retreat: the batch is read in eight parts, and what the vectorised path refu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,12 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.bytes_column import some_of, total_size
 from pyspark_upsert_kafka.formats.batches import (
+    Indexes,
     batch_of,
     joined,
-    merge_by_position,
     nulls,
-    replaced,
+    rows_at,
+    with_others,
 )
 from pyspark_upsert_kafka.formats.codec import Decoded
 
@@ -259,3 +260,49 @@ class PathsDecoder:
 
 def _reads_most(read: tuple[pa.RecordBatch, Mask] | None) -> bool:
     return read is not None and bool(read[1].mean() <= MOST_LEFT)
+
+
+def merge_by_position(parts: Sequence[tuple[np.ndarray, Decoded]]) -> Decoded:
+    """Puts the results of parts of a batch together, as if all messages had been decoded at once.
+
+    Args:
+        parts: The positions of a part's messages in the batch, in order, and their result; at least one part.
+    """
+    errors = {int(at[i]): why for at, part in parts for i, why in part.errors.items()}
+    skipped = frozenset(int(at[i]) for at, part in parts for i in part.skipped)
+    rows, positions = (
+        joined([part.rows for _, part in parts]),
+        np.concatenate([at for at, _ in parts]),
+    )
+    if (positions[1:] < positions[:-1]).any():
+        rows = rows_at(rows, pa.array(np.argsort(positions)))
+    return Decoded(rows, errors, skipped)
+
+
+def replaced(decoded: Decoded, places: Indexes, others: Decoded) -> Decoded:
+    """What was decoded, with other results for the messages at some places; at least one."""
+    columns = zip(decoded.rows.columns, others.rows.columns, strict=True)
+    found = [with_others(column, places, other) for column, other in columns]
+    rows = batch_of(found, decoded.rows.schema, decoded.rows.num_rows)
+    gone = {*np.asarray(places).tolist()}
+    errors = {at: why for at, why in decoded.errors.items() if at not in gone}
+    errors |= {int(places[i]): why for i, why in others.errors.items()}
+    skipped = decoded.skipped.difference(gone).union(int(places[i]) for i in others.skipped)
+    return Decoded(rows, errors, skipped)
+
+
+def without(decoded: Decoded, bad: Mapping[int, str], *, skip: bool = False) -> Decoded:
+    """What was decoded, but for some messages that are bad after all.
+
+    Args:
+        decoded: What was decoded.
+        bad: The index of each of them, and why.
+        skip: Whether they are skipped instead, for a format's ``ignore-parse-errors``.
+    """
+    if not bad:
+        return decoded
+    index = np.arange(decoded.rows.num_rows)
+    rows = rows_at(decoded.rows, pa.array(index, mask=np.isin(index, [*bad])))
+    if skip:
+        return Decoded(rows, decoded.errors, decoded.skipped.union(bad))
+    return Decoded(rows, {**decoded.errors, **bad}, decoded.skipped)

@@ -28,9 +28,8 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, offsets_of
-from pyspark_upsert_kafka.formats.batches import batch_of, with_others
+from pyspark_upsert_kafka.formats.batches import batch_of, rows_lacking, with_others, with_type
 from pyspark_upsert_kafka.formats.decoding import Mask
-from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
 from pyspark_upsert_kafka.formats.text_values import BYTE_ORDER_MARK
 
 # A column that is refused is split into so many pieces, again and again, until a piece is small.

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, some_of
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.batches import merge_by_position, nulls
+from pyspark_upsert_kafka.formats.batches import nulls
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.decoded_size import Budget
-from pyspark_upsert_kafka.formats.decoding import Refusal
+from pyspark_upsert_kafka.formats.decoding import Refusal, merge_by_position
 from pyspark_upsert_kafka.formats.registry_format import UnknownSchemaError
 
 _BYTES = pa.large_binary()

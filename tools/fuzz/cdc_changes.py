@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from pyspark_upsert_kafka.core.changes import Change as RowChange
-from pyspark_upsert_kafka.formats.exact_types import with_type
+from pyspark_upsert_kafka.formats.batches import with_type
 from tools.fuzz.codecs import KIND, ROW
 
 Image = Sequence[int]

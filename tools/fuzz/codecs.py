@@ -28,11 +28,10 @@ from pyspark_upsert_kafka.connector.format_catalog import MODULES
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
-from pyspark_upsert_kafka.formats.batches import rows_at
+from pyspark_upsert_kafka.formats.batches import rows_at, with_type
 from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
-from pyspark_upsert_kafka.formats.exact_types import with_type
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, RegistryFormat
 from pyspark_upsert_kafka.registry.framing import PREFIX_LENGTH, decoder_by_id, prefix_of
 from tools.fuzz.case import Table

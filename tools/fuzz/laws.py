@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import EncodeError
+from pyspark_upsert_kafka.formats.batches import as_lists, with_type
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
-from pyspark_upsert_kafka.formats.exact_types import as_lists, with_type
 from tools.fuzz.case import UNKNOWN, Case, NoRow
 from tools.fuzz.reading import BrokenLawError, Decode, decoded, encoded, trace, writable
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.formats.batches import merge_by_position
 from pyspark_upsert_kafka.formats.codec import Decoded, Encoder, TooManyMessagesError
+from pyspark_upsert_kafka.formats.decoding import merge_by_position
 
 Decode = Callable[[Sequence[bytes]], Decoded]
 

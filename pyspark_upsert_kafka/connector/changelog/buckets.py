@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
+from pyspark_upsert_kafka.formats.batches import rows_lacking, with_type
 from pyspark_upsert_kafka.formats.row_hash import row_hashes
 
 MAX_BUCKET_BYTES = 256 * 1024 * 1024

@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADERS, Headers
 from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.formats.exact_types import with_type
+from pyspark_upsert_kafka.formats.batches import with_type
 from pyspark_upsert_kafka.kafka.messages import Messages
 
 _IS_NOT_NULL = "it is NOT NULL, however, a null value is being written into it"

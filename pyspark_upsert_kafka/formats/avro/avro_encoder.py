@@ -58,6 +58,7 @@ from pyspark_upsert_kafka.formats.avro.avro_types import (
     plain_name,
     type_label,
 )
+from pyspark_upsert_kafka.formats.batches import as_lists
 from pyspark_upsert_kafka.formats.binary_reading import Numbers
 from pyspark_upsert_kafka.formats.binary_writing import (
     ByteParts,
@@ -71,7 +72,6 @@ from pyspark_upsert_kafka.formats.binary_writing import (
     zigzag,
 )
 from pyspark_upsert_kafka.formats.codec import Encoder
-from pyspark_upsert_kafka.formats.exact_types import as_lists
 
 _WAY_OUT = "Cast the column, or give a schema that it fits."
 _NEAREST = ("int", "long", "float", "double", "string", "bytes")

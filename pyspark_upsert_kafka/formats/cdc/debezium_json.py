@@ -148,7 +148,7 @@ class _KeyDecoder:
         import numpy as np
 
         from pyspark_upsert_kafka.core.bytes_column import some_of
-        from pyspark_upsert_kafka.formats.batches import merge_by_position
+        from pyspark_upsert_kafka.formats.decoding import merge_by_position
         from pyspark_upsert_kafka.formats.json.connect_envelope import are_envelopes
 
         around = are_envelopes(messages)

@@ -15,13 +15,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.batches import batch_of, without
+from pyspark_upsert_kafka.formats.batches import batch_of, with_type
 from pyspark_upsert_kafka.formats.binary_reading import Numbers
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema, SemanticType
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import semantic_type
 from pyspark_upsert_kafka.formats.decoded_size import Budget
-from pyspark_upsert_kafka.formats.exact_types import with_type
+from pyspark_upsert_kafka.formats.decoding import without
 from pyspark_upsert_kafka.formats.json.json_document import shown
 
 _Errors = Mapping[int, str]

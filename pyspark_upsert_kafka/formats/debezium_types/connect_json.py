@@ -32,7 +32,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.batches import batch_of, merge_by_position, nulls, replaced
+from pyspark_upsert_kafka.formats.batches import batch_of, nulls
 from pyspark_upsert_kafka.formats.binary_reading import Numbers
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.columns_by_schema import (
@@ -47,7 +47,12 @@ from pyspark_upsert_kafka.formats.debezium_types.semantic_decimals import (
     NumericDecimalsDecoder,
     has_decimals,
 )
-from pyspark_upsert_kafka.formats.decoding import Refusal, UnreadableError
+from pyspark_upsert_kafka.formats.decoding import (
+    Refusal,
+    UnreadableError,
+    merge_by_position,
+    replaced,
+)
 from pyspark_upsert_kafka.formats.json.json_document import (
     DEEPEST,
     Number,

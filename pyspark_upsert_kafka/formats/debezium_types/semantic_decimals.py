@@ -31,7 +31,6 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.bytes_column import some_of
-from pyspark_upsert_kafka.formats.batches import replaced
 from pyspark_upsert_kafka.formats.binary_reading import Numbers, beyond, signed
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
@@ -41,7 +40,7 @@ from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
     ReadAs,
     SemanticType,
 )
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.formats.decoding import UnreadableError, replaced
 from pyspark_upsert_kafka.formats.json.json_document import Number, compact, parse
 
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"

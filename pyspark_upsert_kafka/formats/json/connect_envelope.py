@@ -67,8 +67,7 @@ class WithoutEnvelopes:
         import numpy as np
 
         from pyspark_upsert_kafka.core.bytes_column import some_of
-        from pyspark_upsert_kafka.formats.batches import merge_by_position
-        from pyspark_upsert_kafka.formats.decoding import Refusal
+        from pyspark_upsert_kafka.formats.decoding import Refusal, merge_by_position
 
         around = are_envelopes(messages)
         for at in np.flatnonzero(around).tolist():

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from pyspark_upsert_kafka.formats.exact_types import as_lists
+from pyspark_upsert_kafka.formats.batches import as_lists
 from pyspark_upsert_kafka.formats.json import Settings
 from pyspark_upsert_kafka.formats.json.json_document import variant_text
 from pyspark_upsert_kafka.formats.text_columns import (

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructType
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
+from pyspark_upsert_kafka.formats.batches import as_lists
 from pyspark_upsert_kafka.formats.binary_writing import (
     ByteParts,
     Cells,
@@ -29,7 +30,6 @@ from pyspark_upsert_kafka.formats.binary_writing import (
     varints,
     zigzag,
 )
-from pyspark_upsert_kafka.formats.exact_types import as_lists
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     INTEGERS,
     LENGTH,

@@ -8,15 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.formats.batches import (
-    batch_of,
+from pyspark_upsert_kafka.formats.batches import batch_of, with_others
+from pyspark_upsert_kafka.formats.codec import Decoded
+from pyspark_upsert_kafka.formats.decoding import (
+    PathsDecoder,
+    RowPath,
+    UnreadableError,
     merge_by_position,
     replaced,
-    with_others,
     without,
 )
-from pyspark_upsert_kafka.formats.codec import Decoded
-from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath, UnreadableError
 
 SCHEMA = pa.schema([("n", pa.int64())])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from pyspark_upsert_kafka.formats.exact_types import rows_lacking, with_type
+from pyspark_upsert_kafka.formats.batches import rows_lacking, with_type
 
 INT = pa.int64()
 

@@ -18,8 +18,8 @@ from pyspark.sql.types import ArrayType, LongType, MapType, StringType
 from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
+from pyspark_upsert_kafka.formats.batches import as_lists, with_type
 from pyspark_upsert_kafka.formats.codec import CodecSpec
-from pyspark_upsert_kafka.formats.exact_types import as_lists, with_type
 from tests.unit.formats.listed import Listed
 from tests.unit.formats.protobuf.codecs import Proto, columns, required
 from tests.unit.spark_arrow import spark_array

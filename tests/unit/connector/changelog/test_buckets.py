@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.connector.changelog.buckets import (
 )
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.formats.exact_types import with_type
+from pyspark_upsert_kafka.formats.batches import with_type
 
 METADATA = [
     ("_change_type", pa.string()),
