@@ -105,7 +105,9 @@ def side_of(
     choice = options.key_format if side == "key" else options.value_format
     if choice is None:
         raise OptionError(f"'{side}.format' is missing.")
-    spec = CodecSpec(schema, side, dict(choice.options), options.topics.names, required)
+    spec = CodecSpec(
+        schema, side, dict(choice.options), options.topics.names, required, options.properties
+    )
     if side == "key":
         return Side(key_format_beside(options.value_format.name, choice.name), spec)
     return Side(format_named(choice.name, side), spec)

@@ -44,6 +44,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pyspark_upsert_kafka.core.options.catalog import Option
+from pyspark_upsert_kafka.core.options.properties import Properties
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +65,7 @@ class CodecSpec:
         topics: Topics of the table, for what depends on them (registry subjects).
         required: The columns of the primary key, under their names in the message: they are never NULL,
             even where the schema calls them nullable.
+        client: The properties of the Kafka client, for a registry that takes the client's own login.
     """
 
     schema: StructType
@@ -71,6 +73,7 @@ class CodecSpec:
     options: Mapping[str, Any] = field(repr=False)  # some are secret
     topics: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
+    client: Properties = field(default_factory=lambda: Properties({}))
 
 
 @dataclass(frozen=True)

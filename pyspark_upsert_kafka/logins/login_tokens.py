@@ -161,6 +161,30 @@ class LoginTokens:
             return found
         raise self._no_token(self._failure or _NoTokenError("its token has ended"))
 
+    def fresh(self) -> Token:
+        """A token that is good now and is not old, for whoever asks each time and is told of no later one.
+
+        Raises:
+            BrokerError: There is none.
+        """
+        if self._living() is not None:
+            self.renew_if_due()
+        return self.token()
+
+    def instead_of(self, refused: Token) -> Token:
+        """Another token than one that was refused although it should be good: asked for, unless somebody has done so.
+
+        Raises:
+            BrokerError: There is none.
+        """
+        with self._asking:
+            if self._token is refused:
+                self._renew()
+        found = self._living()
+        if found is None or found is refused:
+            raise self._no_token(self._failure or _NoTokenError("its token has ended"))
+        return found
+
     def serve(self, receiver: Receiver) -> None:
         """Gives a client a token, and each later one as long as it is open.
 

@@ -72,6 +72,18 @@ class TokenEndpoint:
     authorities: str | None = None
     more_authorities: str | None = None
 
+    def tokens(self, extensions: tuple[tuple[str, str], ...] = ()) -> LoginTokens:
+        """Its tokens, which all of this process share that ask it with the same credentials.
+
+        Args:
+            extensions: SASL extensions that go with each token.
+        """
+
+        def ask() -> object:
+            return (*self.token(), "", dict(extensions))
+
+        return shared_tokens((self, extensions), lambda: LoginTokens("OpenID Connect", ask))
+
     def token(self, timeout_s: float = _TIMEOUT_S) -> tuple[str, float]:
         """A token, and when it ends in seconds since 1970.
 
@@ -87,6 +99,11 @@ class TokenEndpoint:
             answer = answer_to(self._request(), self._trusted(), deadline)
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
+            if isinstance(reason, TimeoutError):
+                raise TokenEndpointError(
+                    f"The token endpoint {self._shown} did not answer within {timeout_s:g} seconds",
+                    retriable=True,
+                ) from None
             raise TokenEndpointError(
                 f"The token endpoint {self._shown} cannot be asked: {shown(str(reason) or type(reason).__name__)}",
                 retriable=not isinstance(reason, (ssl.SSLError, AnswerTooLargeError)),
@@ -138,22 +155,6 @@ class TokenEndpoint:
             ) from None
 
 
-def endpoint_tokens(
-    endpoint: TokenEndpoint, extensions: tuple[tuple[str, str], ...] = ()
-) -> LoginTokens:
-    """The tokens of an endpoint, which all of this process share that ask it with the same credentials.
-
-    Args:
-        endpoint: The endpoint.
-        extensions: SASL extensions that go with each token.
-    """
-
-    def ask() -> object:
-        return (*endpoint.token(), "", dict(extensions))
-
-    return shared_tokens((endpoint, extensions), lambda: LoginTokens("OpenID Connect", ask))
-
-
 def own_tokens(given: Mapping[str, str]) -> LoginTokens:
     """The tokens of a client's properties that name no provider: of the endpoint that they name, or unsecured.
 
@@ -165,7 +166,7 @@ def own_tokens(given: Mapping[str, str]) -> LoginTokens:
     """
     extensions = _pairs(f"{_OIDC}extensions", given.get(f"{_OIDC}extensions", ""), ",")
     if given.get("enable.sasl.oauthbearer.unsecure.jwt", "false").lower() != "true":
-        return endpoint_tokens(_endpoint(given), tuple(extensions.items()))
+        return _endpoint(given).tokens(tuple(extensions.items()))
     claims = _pairs(f"{_OIDC}config", given.get(f"{_OIDC}config", ""), " ")
 
     def ask() -> object:

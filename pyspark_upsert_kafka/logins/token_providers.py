@@ -77,58 +77,72 @@ def tokens_of(given: Mapping[str, str]) -> LoginTokens | None:
         raise OptionError(
             f"Options {_OPTION} and {others[0]} both say where tokens come from: leave one out."
         )
+    return provider_tokens(name, given, option=PREFIX + PROVIDER)
+
+
+def provider_tokens(name: str, given: Mapping[str, str], *, option: str) -> LoginTokens:
+    """The tokens of a provider.
+
+    Args:
+        name: Its name.
+        given: The properties of the client, with their references replaced: of ``sasl.oauthbearer.config`` the provider gets the text.
+        option: The option that names it.
+
+    Raises:
+        OptionError: The provider is not known, or may not be called.
+    """
     config = given.get(CONFIG, "")
 
     def make() -> LoginTokens:
-        ask = _found(name, given)
+        ask = _found(name, given, f"Option '{option}' = '{name}'")
         return LoginTokens(name, lambda: ask(config), OutsideText(given).shown)
 
     return shared_tokens((name, config, given.get("bootstrap.servers", "")), make)
 
 
-def _found(name: str, given: Mapping[str, str]) -> Ask:
+def _found(name: str, given: Mapping[str, str], named: str) -> Ask:
     if name in _OURS:
-        return _ours(name, given)
+        return _ours(name, given, named)
     if ":" in name:
-        return _function(*name.split(":", 1))
+        module, function = name.split(":", 1)
+        return _function(module, function, named)
     found = [each for each in entry_points(group=_GROUP) if each.name == name]
     if not found:
         names = sorted({*_OURS, *(each.name for each in entry_points(group=_GROUP))})
         raise OptionError(
-            f"Option {_OPTION} = '{name}': no installed package has a provider of this name. Known here are "
+            f"{named}: no installed package has a provider of this name. Known here are "
             f"{', '.join(map(repr, names))}; a function is named as '<module>:<function>'."
         )
     values = sorted({each.value for each in found})
     if len(values) > 1:
         raise OptionError(
-            f"Option {_OPTION} = '{name}': several installed packages have a provider of this name: {', '.join(values)}."
+            f"{named}: several installed packages have a provider of this name: {', '.join(values)}."
         )
-    return _callable(name, found[0].load)
+    return _callable(found[0].load, named)
 
 
-def _ours(name: str, given: Mapping[str, str]) -> Ask:
+def _ours(name: str, given: Mapping[str, str], named: str) -> Ask:
     ours = _OURS[name]
     if ours is None:
         raise OptionError(
-            f"Option {_OPTION} = '{name}': this version has no such provider. Name a function that gives the tokens, as "
+            f"{named}: this version has no such provider. Name a function that gives the tokens, as "
             "'<module>:<function>'."
         )
     try:
         made: Ask = import_module(ours.module).provider(given)
     except ImportError as error:
         raise OptionError(
-            f"Option {_OPTION} = '{name}' needs a package that is not installed ({error}): "
+            f"{named} needs a package that is not installed ({error}): "
             f"pip install 'pyspark-upsert-kafka[{ours.extra}]'"
         ) from None
     return made
 
 
-def _function(module: str, function: str) -> Ask:
-    name = f"{module}:{function}"
+def _function(module: str, function: str, named: str) -> Ask:
     allowed = [each.strip() for each in os.environ.get(_ALLOWED, "").split(",")]
     if module not in allowed:
         raise OptionError(
-            f"Option {_OPTION} = '{name}' names a function to be called, which an option alone may not do: set the environment "
+            f"{named} names a function to be called, which an option alone may not do: set the environment "
             f"variable '{_ALLOWED}' to '{module}' (several modules with commas between them) where it is called, on the "
             "driver and on each executor."
         )
@@ -136,14 +150,14 @@ def _function(module: str, function: str) -> Ask:
     def load() -> object:
         return getattr(import_module(module), function)
 
-    return _callable(name, load)
+    return _callable(load, named)
 
 
-def _callable(name: str, load: Callable[[], object]) -> Ask:
+def _callable(load: Callable[[], object], named: str) -> Ask:
     try:
         found = load()
     except (ImportError, AttributeError) as error:
-        raise OptionError(f"Option {_OPTION} = '{name}' cannot be loaded: {error}.") from error
+        raise OptionError(f"{named} cannot be loaded: {error}.") from error
     if not callable(found):
-        raise OptionError(f"Option {_OPTION} = '{name}' is no function.")
+        raise OptionError(f"{named} is no function.")
     return found

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import resolve
+from pyspark_upsert_kafka.registry.token_login import TokenLogin
 
 _EXPECTED = (
     "expected an address such as 'http://localhost:8081'; in a user or password, %2F stands for '/', "
@@ -67,6 +68,9 @@ class Access:
         urls: Addresses of the registry.
         user_info: ``<user>:<password>``.
         token: A bearer token.
+        login: Who gives bearer tokens.
+        cluster: For ``target-sr-cluster``: which of several registries at this address is meant.
+        identity_pool: For ``Confluent-Identity-Pool-Id``: for which identities the token stands.
         truststore: File of certificates to trust, PEM or PKCS#12; None = those of the system.
         truststore_password: Password of that store.
         keystore: File with the client's key and certificates, PEM or PKCS#12.
@@ -77,29 +81,49 @@ class Access:
     urls: tuple[str, ...]
     user_info: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
+    login: TokenLogin | None = None
+    cluster: str | None = None
+    identity_pool: str | None = None
     truststore: str | None = None
     truststore_password: str | None = field(default=None, repr=False)
     keystore: str | None = field(default=None, repr=False)
     keystore_password: str | None = field(default=None, repr=False)
 
     def headers(self) -> dict[str, str]:
-        """The headers that say who asks.
+        """The headers that say who asks, without a token of `login`.
 
         Raises:
-            OptionError: A reference leads nowhere, or the token is none.
+            OptionError: A reference leads nowhere, or what is given cannot be sent.
         """
+        return {**self._authorization(), **self._which()}
+
+    def _which(self) -> dict[str, str]:
+        headers = {
+            "target-sr-cluster": ("bearer-auth.logical.cluster", self.cluster),
+            "Confluent-Identity-Pool-Id": ("bearer-auth.identity.pool.id", self.identity_pool),
+        }
+        return {
+            header: self._sendable(name, value)
+            for header, (name, value) in headers.items()
+            if value is not None
+        }
+
+    def _authorization(self) -> dict[str, str]:
         if self.user_info is not None:
             user_info = self.resolved("basic-auth.user-info", self.user_info)
             return {"Authorization": f"Basic {base64.b64encode(user_info.encode()).decode()}"}
         if self.token is not None:
-            token = self.resolved("bearer-auth.token", self.token).strip()
-            if not token.isascii() or not token.isprintable():
-                raise OptionError(
-                    f"The value of '{self.option_prefix}bearer-auth.token' cannot be sent: a token is made of "
-                    "visible ASCII characters."
-                )
-            return {"Authorization": f"Bearer {token}"}
+            return {"Authorization": f"Bearer {self._sendable('bearer-auth.token', self.token)}"}
         return {}
+
+    def _sendable(self, name: str, value: str) -> str:
+        found = self.resolved(name, value).strip()
+        if not found.isascii() or not found.isprintable():
+            raise OptionError(
+                f"The value of '{self.option_prefix}{name}' cannot be sent: it is made of "
+                "visible ASCII characters."
+            )
+        return found
 
     def secrets(self) -> dict[str, str]:
         """What must not be shown, by the names of options, references replaced.
@@ -113,7 +137,8 @@ class Access:
             "ssl.keystore.password": self.keystore_password,
             "ssl.truststore.password": self.truststore_password,
         }
-        return {
+        own = {} if self.login is None else self.login.secrets(self.option_prefix)
+        return own | {
             name: self.resolved(name, value) for name, value in given.items() if value is not None
         }
 

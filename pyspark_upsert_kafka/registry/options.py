@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import Option
@@ -12,12 +13,51 @@ from pyspark_upsert_kafka.core.options.given import missing_options
 from pyspark_upsert_kafka.core.options.parsers import boolean, one_of, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.registry.access import Access, Addresses, addresses
+from pyspark_upsert_kafka.registry.token_login import TokenLogin
 
 _OLDER = ("url", "subject", "schema")
 """Options that Flink called ``schema-registry.<name>`` before, and still takes under that name."""
 
 # What was given for a URL is not shown: it may hold a password.
 _URL_COMPLAINT = "Invalid value for option '{name}': {expected}."
+
+
+def _token_endpoint(value: str) -> str:
+    """The address of a token endpoint, without user and password: a client has an id and a secret."""
+    try:
+        parts = urlsplit(value)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        sound = False
+    if (
+        not sound
+        or "@" in value
+        or "#" in value
+        or not value.isascii()
+        or not value.isprintable()
+        or " " in value
+    ):
+        raise ValueError(
+            "expected an address such as 'https://login.example.org/oauth2/token', without a user or password"
+        )
+    return value
+
+
+_STATIC = "STATIC_TOKEN"
+_OF_SOURCE = {
+    _STATIC: {"bearer-auth.token": True},
+    "OAUTHBEARER": {
+        "bearer-auth.issuer.endpoint.url": True,
+        "bearer-auth.client.id": True,
+        "bearer-auth.client.secret": True,
+        "bearer-auth.scope": False,
+    },
+    "SASL_OAUTHBEARER_INHERIT": {},
+    "CUSTOM": {"bearer-auth.token.provider": True, "bearer-auth.token.provider.config": False},
+}
+"""The options that go with each value of ``bearer-auth.credentials-source``, and whether it needs them."""
+
+_CLUSTER, _POOL = "bearer-auth.logical.cluster", "bearer-auth.identity.pool.id"
 
 OPTIONS = (
     Option("url", addresses, None,
@@ -36,10 +76,24 @@ OPTIONS = (
            "Where user and password are given: in the address (`URL`), or in `basic-auth.user-info` "
            "(`USER_INFO`).", shown_default="where they are given"),
     Option("basic-auth.user-info", text, None, "`<user>:<password>`."),
-    Option("bearer-auth.credentials-source", one_of("STATIC_TOKEN"), None,
-           "Where the token is given: `STATIC_TOKEN` = in `bearer-auth.token`.",
+    Option("bearer-auth.credentials-source", one_of(*_OF_SOURCE), None,
+           "Where tokens come from: `STATIC_TOKEN` = from `bearer-auth.token`; `OAUTHBEARER` = from an OpenID Connect endpoint; "
+           "`SASL_OAUTHBEARER_INHERIT` = they are those of the Kafka client's login; `CUSTOM` = from a function.",
            shown_default="`STATIC_TOKEN`"),
     Option("bearer-auth.token", text, None, "A token."),
+    Option("bearer-auth.issuer.endpoint.url", _token_endpoint, None,
+           "`OAUTHBEARER`: address of the token endpoint.", complaint=_URL_COMPLAINT),
+    Option("bearer-auth.client.id", text, None, "`OAUTHBEARER`: the client's id."),
+    Option("bearer-auth.client.secret", text, None, "`OAUTHBEARER`: the client's secret."),
+    Option("bearer-auth.scope", text, None, "`OAUTHBEARER`: the scope of the tokens."),
+    Option("bearer-auth.token.provider", text, None,
+           "`CUSTOM`: who gives the tokens, as for `properties.sasl.oauthbearer.token.provider` "
+           "(see [security](security.md#tokens-of-your-own))."),
+    Option("bearer-auth.token.provider.config", text, None, "`CUSTOM`: the text that the function is called with.", shown_default="an empty text"),
+    Option(_CLUSTER, text, None,
+           "With a token: which registry at this address is meant (`lsrc-...`), sent as `target-sr-cluster`."),
+    Option(_POOL, text, None,
+           "With a token: the identity pool, or several with commas, sent as `Confluent-Identity-Pool-Id`."),
     Option("ssl.truststore.location", text, None,
            "File with the certificates with which the registry's certificate is verified: PEM, or a PKCS#12 store.",
            shown_default="the system's"),
@@ -53,7 +107,6 @@ OPTIONS = (
 )  # fmt: skip
 
 _NEEDS = (
-    ("bearer-auth.credentials-source", "bearer-auth.token"),
     ("ssl.keystore.password", "ssl.keystore.location"),
     ("ssl.truststore.password", "ssl.truststore.location"),
 )
@@ -86,15 +139,25 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
         urls=url.urls,
         user_info=_user_info(value, url, prefix),
         token=value["bearer-auth.token"],
+        login=_login(value, spec, prefix),
+        cluster=value[_CLUSTER],
+        identity_pool=value[_POOL],
         truststore=value["ssl.truststore.location"],
         truststore_password=value["ssl.truststore.password"],
         keystore=value["ssl.keystore.location"],
         keystore_password=value["ssl.keystore.password"],
     )
-    if access.user_info is not None and access.token is not None:
+    is_by_token = access.token is not None or access.login is not None
+    if access.user_info is not None and is_by_token:
+        option = "bearer-auth.token" if access.login is None else "bearer-auth.credentials-source"
         raise OptionError(
-            f"'{prefix}bearer-auth.token' and a user with a password are both given: leave one out."
+            f"'{prefix}{option}' and a user with a password are both given: leave one out."
         )
+    for name in (_CLUSTER, _POOL):
+        if value[name] is not None and not is_by_token:
+            raise OptionError(
+                f"Option '{prefix}{name}' needs '{prefix}bearer-auth.credentials-source'."
+            )
     return Settings(access, schema, value["auto.register.schemas"], subject)
 
 
@@ -117,6 +180,28 @@ def _check(value: Mapping[str, Any], prefix: str) -> None:
     ):
         if needed and value[needs] is None:
             raise OptionError(f"Option '{prefix}{needs}' is required with '{prefix}{name}'.")
+
+
+def _login(value: Mapping[str, Any], spec: CodecSpec, prefix: str) -> TokenLogin | None:
+    """Who gives tokens; None = nobody, but there may be one that is always the same."""
+    chosen = value["bearer-auth.credentials-source"]
+    for source, options in _OF_SOURCE.items():
+        for name, is_needed in options.items():
+            if source == chosen and is_needed and value[name] is None:
+                raise OptionError(
+                    f"Option '{prefix}{name}' is required with '{prefix}bearer-auth.credentials-source' = '{source}'."
+                )
+            if source != (chosen or _STATIC) and value[name] is not None:
+                raise OptionError(
+                    f"Option '{prefix}{name}' goes with '{prefix}bearer-auth.credentials-source' = '{source}', which is "
+                    f"{'not given' if chosen is None else repr(chosen)}: set that, or leave the other out."
+                )
+    if chosen in (None, _STATIC):
+        return None
+    given = tuple((name, value[name]) for name in _OF_SOURCE[chosen] if value[name])
+    if chosen == "SASL_OAUTHBEARER_INHERIT":
+        return TokenLogin(chosen, given, spec.client)
+    return TokenLogin(chosen, given)
 
 
 def _user_info(value: Mapping[str, Any], url: Addresses, prefix: str) -> str | None:

@@ -28,6 +28,7 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
+from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, Token
 from pyspark_upsert_kafka.registry.access import Access
 
 _BACKOFF = Backoff(first_s=0.25, most_s=4.0)
@@ -83,32 +84,91 @@ def request(  # noqa: PLR0913
         BrokerError: The registry does not answer, or refuses for another reason.
         OptionError: Credentials or certificates cannot be used.
     """
-    tls, outside = tls_context(access), OutsideText(access.secrets())
+    tls, sent = tls_context(access), _Sent(access)
     headers = {"Accept": f"{_JSON}, application/json", "Content-Type": _JSON, **access.headers()}
     data = None if body is None else json.dumps(body).encode()
     deadline = time.monotonic() + patience.all_s
     for attempt in count():
         url = access.urls[attempt % len(access.urls)]
-        asked = Request(url + path, data, headers)  # noqa: S310 - http(s) only
         silent_s = patience.silent_s
         until = Deadline(max(deadline, time.monotonic() + silent_s), silent_s)
+        lost: RetriableBrokerError | None = None
         try:
-            return _found(answer_to(asked, tls, until))
+            asked = Request(url + path, data, headers)  # noqa: S310 - http(s) only
+            return _found(sent.answer(asked, tls, until))
+        except RetriableBrokerError as error:
+            lost = error  # who gives tokens is away, and is waited for as the registry is
         except (_RefusalError, OSError, HTTPException) as error:
             seen = getattr(error, "reason", error)
-            said = outside.shown(str(seen) or type(seen).__name__).rstrip(".")
+            said = sent.shown(str(seen) or type(seen).__name__).rstrip(".")
             if isinstance(seen, _RefusalError) and seen.by_a_registry and seen.status in refusals:
                 raise refused(f"{refusals[seen.status]} ({url}: {said}).") from None
-            _raise_if_fatal(access, url, seen, said)
+            _raise_if_fatal(access, url, seen, said, sent)
         pause_s = patience.backoff.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:
             break
         time.sleep(pause_s)
-    raise RetriableBrokerError(
+    raise lost or RetriableBrokerError(
         f"The schema registry at {', '.join(access.urls)} gives no answer; asked {attempt + 1} times "
         f"in {patience.all_s:.0f} s, at last {url}: {said}. Is it up, and "
         "can it be reached from here?"
     )
+
+
+class _Sent:
+    """Sends requests to a registry, by a token where its login has one; knows what of that must not be shown."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._tokens: LoginTokens | None = None
+        self._secrets = access.secrets()
+        if access.login is not None:
+            self._tokens = access.login.tokens(access.option_prefix, _more_authorities(access))
+
+    def answer(self, asked: Request, tls: ssl.SSLContext, until: Deadline) -> Answer:
+        """What is answered. For a token that is refused although it should be good another is asked for, once.
+
+        Raises:
+            BrokerError: There is no token.
+        """
+        if self._tokens is None:
+            return answer_to(asked, tls, until)
+        try:
+            token = self._tokens.fresh()
+            answer = self._by(token, asked, tls, until)
+            if answer.status == 401:
+                answer = self._by(self._tokens.instead_of(token), asked, tls, until)
+        except BrokerError as error:
+            raise type(error)(
+                f"There is no login to the schema registry at {', '.join(self._access.urls)}, with "
+                f"{self._named()}. {error}"
+            ) from None
+        return answer
+
+    def _by(self, token: Token, asked: Request, tls: ssl.SSLContext, until: Deadline) -> Answer:
+        self._secrets[f"token.{len(self._secrets)}"] = token.text
+        asked.add_header("Authorization", f"Bearer {token.text}")
+        return answer_to(asked, tls, until)
+
+    def shown(self, text: str) -> str:
+        """What a registry says, as it may be shown."""
+        return OutsideText(self._secrets).shown(text)
+
+    def advice(self, status: int) -> str:
+        """What to do when the registry does not let us in."""
+        prefix = self._access.option_prefix
+        if self._tokens is None:
+            given = "these credentials are refused." if self._access.headers() else "none is given."
+            return f"See '{prefix}basic-auth.user-info' and '{prefix}bearer-auth.token': {given}"
+        twice = ", and so is the one that was asked for then" if status == 401 else ""
+        return (
+            f"With {self._named()} {self._tokens.described()}. It is refused{twice}: is it for this registry, by its scope, and "
+            f"by '{prefix}bearer-auth.logical.cluster' where that is needed?"
+        )
+
+    def _named(self) -> str:
+        login, prefix = self._access.login, self._access.option_prefix
+        return "" if login is None else login.named(prefix)
 
 
 @dataclass
@@ -123,7 +183,7 @@ class _RefusalError(Exception):
         return f"HTTP {self.status}, {self.message}"
 
 
-def _raise_if_fatal(access: Access, url: str, seen: object, said: str) -> None:
+def _raise_if_fatal(access: Access, url: str, seen: object, said: str, sent: _Sent) -> None:
     """Raises what another attempt cannot change."""
     if isinstance(seen, ssl.SSLCertVerificationError):
         raise BrokerError(
@@ -132,7 +192,7 @@ def _raise_if_fatal(access: Access, url: str, seen: object, said: str) -> None:
         ) from None
     is_final = isinstance(seen, _RefusalError) and seen.status not in _RETRIABLE
     if is_final or isinstance(seen, AnswerTooLargeError):
-        raise _refused(access, url, seen, said) from None
+        raise _refused(access, url, seen, said, sent) from None
 
 
 def _found(answer: Answer) -> dict[str, Any]:
@@ -161,12 +221,9 @@ def _object(content: bytes) -> dict[str, Any]:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def _refused(access: Access, url: str, seen: object, said: str) -> BrokerError:
+def _refused(access: Access, url: str, seen: object, said: str, sent: _Sent) -> BrokerError:
     if isinstance(seen, _RefusalError) and seen.status in _NOT_ALLOWED:
-        advice = (
-            f"See '{access.option_prefix}basic-auth.user-info' and '{access.option_prefix}bearer-auth.token': "
-            + ("these credentials are refused." if access.headers() else "none is given.")
-        )
+        advice = sent.advice(seen.status)
     else:
         advice = f"Is '{access.option_prefix}url' the address of a schema registry, with its path?"
     return BrokerError(f"The schema registry at {url} refuses: {said}. {advice}")
@@ -198,6 +255,18 @@ def _trusting(access: Access) -> ssl.SSLContext:
             "certificates have no password."
         )
     return _used(option, file, lambda: ssl.create_default_context(cafile=file))
+
+
+def _more_authorities(access: Access) -> str | None:
+    """The certificates of the registry's trust store, as PEM: who gives tokens may be of the same authority."""
+    if access.truststore is None:
+        return None
+    option, file = access.option_prefix + _TRUST, access.resolved(_TRUST, access.truststore)
+    if key_stores.is_pem(option, file):
+        return key_stores.content_of(option, file).decode("ascii", "ignore")
+    return key_stores.authorities(
+        option, file, _password(access, _TRUST_PASSWORD, access.truststore_password)
+    )
 
 
 def _identify(context: ssl.SSLContext, access: Access, keystore: str) -> None:

@@ -18,6 +18,7 @@ from tests.kafka.conftest import delete_before
 from tests.kafka.secured import MODULES, Secured
 from tests.kafka.test_show import user
 from tests.local_registry import Registry
+from tests.token_endpoint import TokenEndpoint
 from tests.unit.registry.fake_registry import serving
 
 TABLE = ["--schema", "user_id BIGINT, region STRING", "--primary-key", "user_id"]
@@ -678,6 +679,32 @@ def test_a_registry_that_refuses_what_messages_need(doctor: Doctor, broker: Brok
     assert "HTTP 403" in found["sample"]["text"]
     assert levels(found)["bad-messages"] == levels(found)["memory"] == "not-checked"
     assert not [path for path in fake.paths() if path.endswith("/versions")]
+
+
+def test_a_login_to_the_registry_that_gives_no_token(doctor: Doctor, broker: Broker) -> None:
+    """What the token endpoint says is told, and which options are wrong; the secret is not."""
+    topic = broker.topic(cleanup_policy="compact")
+    source = "value.avro-confluent.bearer-auth.credentials-source"
+    with serving() as fake, TokenEndpoint("ana", ("spark", "right")) as endpoint:
+        arguments = ["--value-format", "avro-confluent", "--key-format", "json"]
+        table = {"value.avro-confluent.url": fake.url, source: "OAUTHBEARER"}
+        bearer = "value.avro-confluent.bearer-auth."
+        client = {
+            f"{bearer}issuer.endpoint.url": endpoint.url,
+            f"{bearer}client.id": "spark",
+            f"{bearer}client.secret": "geheim",
+        }
+        code, found = doctor(topic, *TABLE, *arguments, *given({**table, **client}))
+        assert (code, levels(found)["registry"]) == (2, "error")
+        assert f"'{source}' = 'OAUTHBEARER'" in found["registry"]["text"]
+        assert "answered 401 Unauthorized (invalid_client)" in found["registry"]["text"]
+        assert "geheim" not in json.dumps(found)
+
+        inherited = {**table, source: "SASL_OAUTHBEARER_INHERIT"}
+        code, found = doctor(topic, *TABLE, *arguments, *given(inherited))
+        assert (code, levels(found)["registry"]) == (2, "error")
+        assert "'properties.sasl.mechanism' is 'not given'" in found["registry"]["text"]
+        assert fake.asked == []
 
 
 # Checkpoints.

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "formats": {"core"},
     "logins": {"core", "http_request"},
     "kafka": {"logins", "core"},
-    "registry": {"formats", "core", "http_request"},
+    "registry": {"logins", "formats", "core", "http_request"},
     "connector": set(),
     "connector.format_catalog": {"registry", "formats", "core"},
     "connector.sides": {"connector.format_catalog", "formats", "core"},

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
 )
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.connector.sides import read_key_side, read_value_side
-from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.registry_format import NoSchemaError
@@ -249,7 +249,7 @@ def _facts(side: Side) -> _SchemaFacts:
         return _SchemaFacts(of, name, "missing", str(error))
     except SchemaError as error:
         return _SchemaFacts(of, name, "unfit", str(error))
-    except BrokerError as error:
+    except (BrokerError, OptionError) as error:  # of options those by which it is asked
         return _SchemaFacts(of, name, "no answer", str(error))
 
 

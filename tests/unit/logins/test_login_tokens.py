@@ -233,6 +233,37 @@ def test_all_that_a_provider_may_give(tokens: LoginTokens, provider: Provider, c
     assert tokens.token() == Token(SECRET, clock.now + 60, "ana", {"logicalCluster": "lkc-1"})
 
 
+def test_whoever_asks_each_time_gets_a_token_that_is_not_old(
+    clock: MovedClock, provider: Provider, tokens: LoginTokens
+) -> None:
+    """It is renewed from four fifths of its life on; where that fails, the one of before is given while it is good."""
+    first = tokens.fresh()
+    clock.now += 79
+    assert tokens.fresh() is first
+    clock.now += 2
+    second = tokens.fresh()
+    assert second is not first
+
+    provider.does = raising(ConnectionError("away"))
+    clock.now += 99
+    assert tokens.fresh() is second
+    clock.now += 2
+    with pytest.raises(BrokerError, match="away"):
+        tokens.fresh()
+
+
+def test_a_refused_token_is_asked_for_anew_by_one(provider: Provider, tokens: LoginTokens) -> None:
+    """Whoever was refused with it too gets the new one; where there is none, the error says why."""
+    refused = tokens.token()
+    other = tokens.instead_of(refused)
+    assert tokens.instead_of(refused) is other is tokens.token()
+    assert provider.calls == 2
+
+    provider.does = raising(ConnectionError("away"))
+    with pytest.raises(BrokerError, match="away"):
+        tokens.instead_of(other)
+
+
 def test_a_token_is_renewed_at_four_fifths_of_its_life(
     tokens: LoginTokens, provider: Provider, clock: MovedClock
 ) -> None:

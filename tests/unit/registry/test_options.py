@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.masking import masked, shown_by_spark
+from pyspark_upsert_kafka.core.masking import is_secret, masked, shown_by_spark
 from pyspark_upsert_kafka.core.options.values import FormatChoice
 from pyspark_upsert_kafka.registry.access import Addresses, addresses
 from pyspark_upsert_kafka.registry.framing import subject_of
@@ -15,6 +15,12 @@ from tests.unit.registry.avro_confluent_codecs import parsed, settings, settings
 
 SECRET = "pa55word"
 USER = f"me:{SECRET}"
+OAUTH = {
+    "bearer-auth.credentials-source": "OAUTHBEARER",
+    "bearer-auth.issuer.endpoint.url": "https://login.example.org/token",
+    "bearer-auth.client.id": "an id",
+    "bearer-auth.client.secret": SECRET,
+}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +95,17 @@ def test_older_and_newer_spelling_that_differ(name):
         ({"bearer-auth.credentials-source": "STATIC_TOKEN"}, "'value.avro-confluent.bearer-auth.token'"),
         ({"bearer-auth.token": SECRET, "basic-auth.user-info": USER}, "leave one out"),
         ({"basic-auth.credentials-source": "SASL_INHERIT"}, "or in `basic-auth.user-info`"),
-        ({"bearer-auth.credentials-source": "OAUTHBEARER"}, "`STATIC_TOKEN`"),
+        ({"bearer-auth.credentials-source": "OAUTHBEARER_AZURE_IMDS"}, "`STATIC_TOKEN`"),
+        ({**OAUTH, "bearer-auth.issuer.endpoint.url": None}, "'value.avro-confluent.bearer-auth.issuer.endpoint.url' is required with"),
+        ({**OAUTH, "bearer-auth.client.secret": None}, "'value.avro-confluent.bearer-auth.client.secret' is required with"),
+        ({**OAUTH, "bearer-auth.issuer.endpoint.url": f"https://me:{SECRET}@host/token"}, "without a user or password"),
+        ({**OAUTH, "bearer-auth.issuer.endpoint.url": f"file:///{SECRET}"}, "expected an address such as 'https://login.example.org"),
+        ({**OAUTH, "bearer-auth.credentials-source": None}, "goes with 'value.avro-confluent.bearer-auth.credentials-source' = 'OAUTHBEARER', which is not given"),
+        ({**OAUTH, "bearer-auth.token": SECRET}, "goes with 'value.avro-confluent.bearer-auth.credentials-source' = 'STATIC_TOKEN', which is 'OAUTHBEARER'"),
+        ({**OAUTH, "basic-auth.user-info": USER}, "credentials-source' and a user with a password are both given: leave one out"),
+        ({"bearer-auth.credentials-source": "CUSTOM"}, "'value.avro-confluent.bearer-auth.token.provider' is required with"),
+        ({"bearer-auth.token.provider.config": SECRET}, "goes with 'value.avro-confluent.bearer-auth.credentials-source' = 'CUSTOM'"),
+        ({"bearer-auth.logical.cluster": "lsrc-1"}, "needs 'value.avro-confluent.bearer-auth.credentials-source'"),
         ({"ssl.keystore.password": SECRET}, "'value.avro-confluent.ssl.keystore.location' is required with 'value.avro-confluent.ssl.keystore.password'"),
         ({"ssl.truststore.password": SECRET}, "'value.avro-confluent.ssl.truststore.location' is required with"),
     ],
@@ -97,7 +113,7 @@ def test_older_and_newer_spelling_that_differ(name):
 def test_credentials_that_do_not_fit_together(given, message):
     """Who asks is said once and whole; what is wrong is told without the secret."""
     with pytest.raises(OptionError) as error:
-        settings(given)
+        settings({name: value for name, value in given.items() if value is not None})
 
     assert message in str(error.value)
     assert SECRET not in str(error.value)
@@ -139,6 +155,12 @@ def test_a_subject_for_several_topics_must_be_given(topics):
     [
         {"basic-auth.user-info": USER},
         {"bearer-auth.token": SECRET},
+        OAUTH,
+        {
+            "bearer-auth.credentials-source": "CUSTOM",
+            "bearer-auth.token.provider": "a",
+            "bearer-auth.token.provider.config": SECRET,
+        },
         {"url": f"http://{USER}@host"},
         {"ssl.keystore.location": "/a", "ssl.keystore.password": SECRET},
         {"ssl.truststore.location": "/a", "ssl.truststore.password": SECRET},
@@ -151,6 +173,16 @@ def test_secrets_are_in_no_repr(given):
     side = spec({"url": "http://a", **given})
 
     assert SECRET not in repr(choice) + repr(side) + repr(settings_of(side))
+
+
+def test_where_credentials_are_is_no_secret():
+    """No warning is given of an option that only says where they are; of the secret itself there is one."""
+    prefix = "value.avro-confluent.bearer-auth."
+
+    assert shown_by_spark({f"{prefix}credentials-source": "OAUTHBEARER"}) == []
+    assert is_secret(f"{prefix}client.secret")
+    assert is_secret(f"{prefix}token.provider.config")
+    assert not is_secret(f"{prefix}token.provider")
 
 
 def test_a_password_in_an_address_is_a_secret():

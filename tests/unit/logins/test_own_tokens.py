@@ -1,0 +1,84 @@
+"""An endpoint of tokens: whom it is trusted by, how long it is waited for, and what never goes elsewhere."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+
+import pytest
+import trustme
+
+from pyspark_upsert_kafka.logins.own_tokens import TokenEndpoint, TokenEndpointError
+from tests.unit.registry.fake_registry import SILENCE, FakeRegistry, serving
+
+SECRET = "geheim:%ü"
+ANSWER = (200, {"access_token": "opaque", "expires_in": 60})
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+
+
+@pytest.fixture
+def server() -> Iterator[FakeRegistry]:
+    """A server that answers what it is told to."""
+    with serving() as server:
+        yield server
+
+
+def at(server: FakeRegistry, **more: str) -> TokenEndpoint:
+    """The endpoint there."""
+    return TokenEndpoint(f"{server.url}/token", "an id", SECRET, **more)
+
+
+def test_an_endpoint_that_is_silent(server):
+    """It is waited for so long, and not longer; asking again may help."""
+    server.answers["/token"] = [SILENCE]
+    with pytest.raises(
+        TokenEndpointError, match=r"/token did not answer within 0\.2 seconds"
+    ) as error:
+        at(server).token(timeout_s=0.2)
+
+    assert error.value.retriable
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_credentials_do_not_follow_a_redirect(server, status):
+    """Not to another host, and not to another path of this one: nobody else is asked."""
+    with serving() as other:
+        other.answers["/token"] = [ANSWER]
+        server.answers["/token"] = [(status, f"{other.url}/token")]
+        with pytest.raises(TokenEndpointError, match="a redirect, which is not followed"):
+            at(server).token()
+
+        assert other.asked == []
+    assert server.paths() == ["/token"]
+
+
+def test_an_authority_of_its_own():
+    """It is trusted beside those of the system, where it is given; else the endpoint is not, and gets no secret."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    pem = authority.cert_pem.bytes().decode()
+    with serving(context) as server:
+        server.answers["/token"] = [ANSWER]
+        assert at(server, more_authorities=pem).token()[0] == "opaque"
+        with pytest.raises(TokenEndpointError, match="certificate verify failed") as error:
+            at(server).token()
+
+        assert len(server.asked) == 1
+    assert not error.value.retriable
+
+
+def test_tokens_are_of_the_endpoint_with_its_secret(server):
+    """The same settings share a token, another secret does not; no secret is in a repr."""
+    server.answers["/token"] = [ANSWER]
+    tokens = at(server).tokens()
+    tokens.token()
+    TokenEndpoint(f"{server.url}/token", "an id", "b").tokens().token()
+
+    assert at(server).tokens() is tokens
+    assert len(server.asked) == 2
+    assert SECRET not in repr(at(server)) + repr(tokens)
