@@ -110,7 +110,8 @@ class FaultProxy:
         host, _, port = servers.partition(":")
         self._broker = host, int(port)
         self._listener = socket.create_server((host, 0))
-        self.servers = f"{host}:{self._listener.getsockname()[1]}"
+        self._port = self._listener.getsockname()[1]
+        self.servers = f"{host}:{self._port}"
         self._faults: list[Fault] = []
         self._silent_until = 0.0
         self._open: list[socket.socket] = [self._listener]
@@ -176,8 +177,7 @@ class FaultProxy:
     def _after_faults(self, api: int, version: int, frame: bytes) -> bytes | None:
         """What is passed on of an answer: None = nothing; less than all = the connection ends with it."""
         if api in _NAMING_BROKERS:
-            mine = self._listener.getsockname()[1]
-            frame = frame.replace(struct.pack(">i", self._broker[1]), struct.pack(">i", mine))
+            frame = frame.replace(struct.pack(">i", self._broker[1]), struct.pack(">i", self._port))
         for fault in self._faults:
             if not fault.takes(api):
                 continue

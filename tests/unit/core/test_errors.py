@@ -155,7 +155,7 @@ CAUGHT_WITHIN = {
     "AttemptError",
     "NoSchemaError",
     "OtherStandardError",
-    "RefusedColumnError",
+    "TokenEndpointError",
     "TooManyMessagesError",
     "UnknownColumnsError",
     "UnknownSchemaError",
