@@ -133,6 +133,16 @@ class Broker:
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=changes)
         self.admin.incremental_alter_configs([resource])[resource].result()
+        # The controller has answered; the broker hears of it later.
+        asked, wanted = (
+            ConfigResource(ResourceType.TOPIC, topic),
+            {e.name: e.value for e in changes},
+        )
+        while True:
+            found = self.admin.describe_configs([asked])[asked].result()
+            if all(found[name].value == value for name, value in wanted.items()):
+                break
+            time.sleep(0.05)
 
     def producer(self, **config: object) -> Producer:
         """A plain producer that keeps the order: without idempotence a new topic may get its first messages last."""
