@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 
@@ -139,3 +141,23 @@ def offsets_of(column: pa.LargeBinaryArray) -> Any:
     if not len(column):
         return np.zeros(1, np.int64)
     return np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]
+
+
+def not_utf8(messages: pa.BinaryArray | pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
+    """Which messages are no texts in UTF-8."""
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        messages.cast(pa.string())
+    except pa.ArrowInvalid:
+        return np.fromiter(map(_is_no_text, messages.to_pylist()), np.bool_, len(messages))
+    return np.zeros(len(messages), np.bool_)
+
+
+def _is_no_text(message: bytes) -> bool:
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        return True
+    return False

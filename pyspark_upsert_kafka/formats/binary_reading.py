@@ -114,17 +114,9 @@ class MessageBuffer:
         try:
             return data.cast(pa.string()), np.zeros(len(data), np.bool_)
         except pa.ArrowInvalid:
-            wrong = np.fromiter(map(_is_no_text, data.to_pylist()), np.bool_, len(data))
+            wrong = bytes_column.not_utf8(data)
         kept = pa.array(np.arange(len(data)), mask=wrong)
         return data.take(kept).cast(pa.string()).fill_null(""), wrong
-
-
-def _is_no_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
 
 
 def offsets_of(sizes: Numbers) -> npt.NDArray[np.int64]:

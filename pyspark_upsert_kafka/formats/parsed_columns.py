@@ -121,23 +121,6 @@ def with_stand_ins(messages: Sequence[bytes], left: Mask) -> BytesColumn:
     return BytesColumn(column.take(pa.array(index)))
 
 
-def not_utf8(messages: pa.LargeBinaryArray) -> Mask:
-    """The mask of messages that are no texts in UTF-8."""
-    try:
-        messages.cast(pa.string())
-    except pa.ArrowInvalid:
-        return np.fromiter(map(_is_no_text, messages.to_pylist()), np.bool_, len(messages))
-    return np.zeros(len(messages), np.bool_)
-
-
-def _is_no_text(message: bytes) -> bool:
-    try:
-        message.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
-
-
 @dataclass(frozen=True)
 class Column:
     """How one column is read.

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 from pyspark.sql.types import StructField, StructType
 
-from pyspark_upsert_kafka.core.bytes_column import column_of, lines_of, offsets_of
+from pyspark_upsert_kafka.core.bytes_column import column_of, lines_of, not_utf8, offsets_of
 from pyspark_upsert_kafka.formats.csv import Dialect
 from pyspark_upsert_kafka.formats.csv.csv_leaf_readers import FALSE, TRUE, leaf
 from pyspark_upsert_kafka.formats.csv.row_path import field_reader
@@ -37,7 +37,6 @@ from pyspark_upsert_kafka.formats.decoding import Mask, Path
 from pyspark_upsert_kafka.formats.parsed_columns import (
     MOST_BAD,
     Column,
-    not_utf8,
     one_chunk,
     read_columns,
     with_stand_ins,

@@ -21,7 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.json
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of, lines_of, offsets_of
+from pyspark_upsert_kafka.core.bytes_column import (
+    BytesColumn,
+    column_of,
+    lines_of,
+    not_utf8,
+    offsets_of,
+)
 from pyspark_upsert_kafka.formats.decoding import Mask
 from pyspark_upsert_kafka.formats.json import Settings
 from pyspark_upsert_kafka.formats.json.json_document import DEEPEST, too_deep
@@ -29,7 +35,6 @@ from pyspark_upsert_kafka.formats.json.row_path import field_reader, leaf
 from pyspark_upsert_kafka.formats.parsed_columns import (
     Column,
     Conversion,
-    not_utf8,
     one_chunk,
     with_stand_ins,
     without_marks,
