@@ -120,6 +120,20 @@ def test_stop_and_start_keep_the_port_and_the_data():
         assert consume(kafka, "kept", 2) == [b"before", b"after"]
 
 
+@pytest.mark.long("waits until a broker has deleted messages")
+def test_messages_of_any_time_are_kept(stoppable_broker):
+    """A message of 1970 stays, while a topic that sets a retention loses its own, twice: the broker has looked at all topics between."""
+    kept = stoppable_broker.topic()
+    producer = stoppable_broker.producer()
+    producer.produce(kept, b"old", timestamp=1_000_000)
+    for short in (stoppable_broker.topic(retention_ms="1000") for _ in range(2)):
+        producer.produce(short, b"old", timestamp=1_000_000)
+        producer.flush()
+        assert eventually(lambda short=short: not stoppable_broker.messages(short))
+
+    assert [message.value() for message in stoppable_broker.messages(kept)] == [b"old"]
+
+
 @pytest.mark.long("starts a broker of its own")
 def test_close_leaves_neither_process_nor_folder(folders):
     """The end of the with block is the end of the broker and its data; a second close is none."""

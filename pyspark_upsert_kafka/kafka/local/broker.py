@@ -227,6 +227,7 @@ _SETTINGS = {
         "SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
     ),
     "log.dirs": "data",  # relative to the folder: a path with a comma would be two paths
+    "log.retention.ms": "-1",  # else a message whose timestamp is older than a week is gone some minutes later
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.num.partitions": "4",
@@ -246,9 +247,11 @@ class LocalKafka:
     """A real single-node Apache Kafka (KRaft), run by the Java that Spark uses.
 
     It stops, and its data is deleted, at the end of the ``with`` block, and also if the program ends in any other way, even
-    if it is killed. The first use downloads the broker, 44 MB. Its JVM is configured to start fast, not to run fast. The
-    environment variable ``LOCAL_KAFKA_OPTS`` adds JVM flags (``-XX:TieredStopAtLevel=4`` turns on the optimising compiler,
-    to measure speed). ``LOCAL_KAFKA_JARS`` names a folder with the jars of another version.
+    if it is killed. Messages are kept however old their timestamps are, unless ``config`` or a topic sets a retention.
+
+    The first use downloads the broker, 44 MB. Its JVM is configured to start fast, not to run fast. The environment variable
+    ``LOCAL_KAFKA_OPTS`` adds JVM flags (``-XX:TieredStopAtLevel=4`` turns on the optimising compiler, to measure speed).
+    ``LOCAL_KAFKA_JARS`` names a folder with the jars of another version.
 
     Args:
         port: Port of the broker on 127.0.0.1, from 1 to 65535; None = a free port.
