@@ -50,12 +50,37 @@ class NewerChanges(NamedTuple):
     Args:
         order: The number of each change.
         times: The times of the last changes that were known, and then of these.
+        by_key: The same rows by key.
         has_several_partitions: Whether a key lies in several partitions.
     """
 
     order: np.ndarray
     times: np.ndarray
+    by_key: RowsByKey
     has_several_partitions: bool
+
+
+class RowsByKey(NamedTuple):
+    """Which rows have a key: those of a key follow one another, in their order.
+
+    Args:
+        rows: The numbers of rows, key by key.
+        ends: Where the rows of each key end in them.
+    """
+
+    rows: np.ndarray
+    ends: np.ndarray
+
+
+def rows_by_key(keys: pl.DataFrame) -> RowsByKey:
+    """The rows of each key.
+
+    Args:
+        keys: The key of each row.
+    """
+    by_key = keys.with_row_index("row").group_by(keys.columns).agg("row")["row"]
+    ends = by_key.list.len().to_numpy().astype(np.int64).cumsum()
+    return RowsByKey(by_key.explode().to_numpy().astype(np.int64), ends)
 
 
 def newer_changes(
@@ -85,34 +110,37 @@ def newer_changes(
     if frame.select(pl.any_horizontal(pl.col(places).n_unique() > 1)).item():
         differs = pl.any_horizontal(pl.col(name).min() != pl.col(name).max() for name in places)
         several = frame.group_by(key).agg(differs.alias("several"))["several"].any()
-    in_log = frame.sort(*places, "offset", maintain_order=True)
-    timed = in_log.with_columns(_greatest_up_to_each(in_log, [*key, *places]))
-    new = timed.filter(pl.col("row") >= old)
-    if several:
-        ordered = timed.sort("time", *places, "offset", maintain_order=True)
-        # The last change that was known comes after them.
-        known_since = (pl.col("row") < old).cum_sum(reverse=True).over(key)
-        new = ordered.filter((pl.col("row") >= old) & (known_since == 0))
+    new = frame.slice(old).sort(*places, "offset", maintain_order=True)
+    in_log = pl.concat([frame.slice(0, old), new])
+    if not several:
+        order = new["row"].to_numpy().astype(np.int64) - old
+        by_key = rows_by_key(in_log.select(key))
+        times = _greatest_up_to_each(in_log["time"].to_numpy(), by_key)
+        return NewerChanges(order, times, by_key, has_several_partitions=False)
+    by_place = rows_by_key(in_log.select(*key, *places))
+    times = _greatest_up_to_each(in_log["time"].to_numpy(), by_place)
+    ordered = in_log.with_columns(time=times).sort("time", *places, "offset", maintain_order=True)
+    # The last change that was known comes after them.
+    known_since = (pl.col("row") < old).cum_sum(reverse=True).over(key)
+    new = ordered.filter((pl.col("row") >= old) & (known_since == 0))
+    kept = pl.concat([frame.slice(0, old), new])
     order = new["row"].to_numpy().astype(np.int64) - old
-    return NewerChanges(order, np.concatenate([time[:old], new["time"].to_numpy()]), bool(several))
+    by_key = rows_by_key(kept.select(key))
+    return NewerChanges(order, kept["time"].to_numpy(), by_key, has_several_partitions=True)
 
 
-def _greatest_up_to_each(in_log: pl.DataFrame, group: list[str]) -> pl.Series:
-    """For each row the greatest time in its group up to it; a window function takes four times as long."""
-    import polars as pl
-
-    at = in_log.with_row_index("at").group_by(group).agg("at")["at"]
-    rows = at.explode().to_numpy().astype(np.int64)
-    begins = np.zeros(len(rows), bool)
-    begins[at.list.len().to_numpy().astype(np.int64).cumsum()[:-1]] = True
-    times = in_log["time"].to_numpy()[rows]
-    if (times[1:] < times[:-1])[~begins[1:]].any():
-        values, rank = np.unique(times, return_inverse=True)
-        first = begins.cumsum() * len(values)
-        times = values[np.maximum.accumulate(first + rank) - first]
+def _greatest_up_to_each(times: np.ndarray, by_key: RowsByKey) -> np.ndarray:
+    """For each row the greatest time of its key up to it; a window function takes four times as long."""
+    begins = np.zeros(len(times), bool)
+    begins[by_key.ends[:-1]] = True
+    of_key = times[by_key.rows]
+    if not (of_key[1:] < of_key[:-1])[~begins[1:]].any():
+        return times
+    values, rank = np.unique(of_key, return_inverse=True)
+    first = begins.cumsum() * len(values)
     greatest = np.empty_like(times)
-    greatest[rows] = times
-    return pl.Series("time", greatest)
+    greatest[by_key.rows] = values[np.maximum.accumulate(first + rank) - first]
+    return greatest
 
 
 def with_times(df: DataFrame, columns: ChangeColumns, name: str) -> DataFrame:

@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.connector.changelog.change_order import (
     OLDEST,
+    RowsByKey,
     newer_changes,
+    rows_by_key,
     several_partitions,
 )
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import PUT_ASIDE, ChangeColumns
@@ -77,12 +79,12 @@ def normalized(last: pa.Table, changes: pa.Table, columns: ChangeColumns) -> Nor
     Raises:
         SchemaError: A change is neither an upsert nor a delete.
     """
-    changes, last_times = _in_order(last, changes, columns)
+    changes, last_times, by_key = _in_order(last, changes, columns)
     deletes = _deletes(changes, columns)
     old = last.num_rows
     names = list(columns.row)
     rows = pa.concat_tables([last.select(names), changes.select(names)]).combine_chunks()
-    before, is_last = _chains(rows.select(list(columns.keys)))
+    before, is_last = _chains(by_key)
 
     old_deletes = np.zeros(old, bool)
     if last_times is not None:
@@ -128,16 +130,18 @@ def _with_kept(  # noqa: PLR0913
 
 def _in_order(
     last: pa.Table, changes: pa.Table, columns: ChangeColumns
-) -> tuple[pa.Table, np.ndarray | None]:
-    """The changes that are not older than the last rows, in order; the times of the last rows and of these changes."""
+) -> tuple[pa.Table, np.ndarray | None, RowsByKey]:
+    """The changes that are not older than the last rows, in order; of the last rows and of these changes the times and the keys."""
+    keys = list(columns.keys)
     if columns.timestamp is None:
         partition, offset = (
             changes[name].to_numpy() for name in (columns.partition, columns.offset)
         )
         order = np.lexsort((offset, partition))
         in_order = (order[1:] > order[:-1]).all()
-        return (changes if in_order else changes.take(order)).combine_chunks(), None
-    keys = list(columns.keys)
+        changes = (changes if in_order else changes.take(order)).combine_chunks()
+        both = pa.concat_tables([last.select(keys), changes.select(keys)])
+        return changes, None, rows_by_key(key_frame(both))
     found = newer_changes(
         key_frame(pa.concat_tables([last.select(keys), changes.select(keys)])),
         [
@@ -149,7 +153,9 @@ def _in_order(
     )
     if found.has_several_partitions:
         warn_once(several_partitions(columns, "normalize_changelog"))
-    return changes.take(pa.array(found.order)).combine_chunks(), found.times
+    as_it_is = np.array_equal(found.order, np.arange(changes.num_rows))
+    changes = (changes if as_it_is else changes.take(found.order)).combine_chunks()
+    return changes, found.times, found.by_key
 
 
 def _joined(last: pa.ChunkedArray, changes: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -181,17 +187,13 @@ def _deletes(changes: pa.Table, columns: ChangeColumns) -> np.ndarray:
     return np.array(deletes.to_numpy(), dtype=bool)
 
 
-def _chains(keys: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+def _chains(by_key: RowsByKey) -> tuple[np.ndarray, np.ndarray]:
     """For each row the one before it that has its key, or -1; and whether it is the last of its key."""
-    count = keys.num_rows
-    frame = key_frame(keys)
-    by_key = frame.with_row_index("row").group_by(frame.columns).agg("row")["row"]
-    ends = by_key.list.len().to_numpy().astype(np.int64).cumsum()
-    rows = by_key.explode().to_numpy().astype(np.int64)
-    before = np.full(count, -1)
+    rows, ends = by_key
+    before = np.full(len(rows), -1)
     before[rows[1:]] = rows[:-1]
-    is_last = np.zeros(count, bool)
-    if count:
+    is_last = np.zeros(len(rows), bool)
+    if len(rows):
         before[rows[np.concatenate([[0], ends[:-1]])]] = -1
         is_last[rows[ends - 1]] = True
     return before, is_last
