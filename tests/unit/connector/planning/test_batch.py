@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.connector.planning.batch_reader import BatchReader, ra
 from pyspark_upsert_kafka.connector.planning.open_transactions import Hidden
 from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
@@ -75,6 +76,15 @@ def test_what_the_options_warn_of_is_told_where_a_query_is_planned(
     (told,) = caplog.messages
     assert "'properties.ssl.key.pem'" in told
     assert "geheim" not in told
+
+
+def test_a_missing_dead_letter_topic_is_told_before_anything_is_read(cluster: FakeCluster) -> None:
+    """Planning asks for it, as for the topics of the table."""
+    cluster.produce("t", 0, 10)
+    given = options(**{"error-handling.mode": "log", "error-handling.log.target": "dead"})
+
+    with pytest.raises(BrokerError, match="dead"):
+        BatchReader(table(given), given).partitions()
 
 
 def test_what_is_loaded_is_frozen_where_a_reader_is_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,6 +211,24 @@ def test_a_row_that_compaction_has_taken_brings_back_no_older_one(
     assert [(row["id"], row["time"]) for batch in found for row in batch.to_pylist()] == rows
 
 
+def test_a_row_is_left_out_only_if_a_later_batch_shows_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The change for which compaction took the newer row is past the end of the stream, so the row that is left is shown."""
+    topics = Compacted(gone={(1, 0)})
+    later = [message(2, "next", 20), message(1, "late", 30)]
+    topics.fill("t", [message(1, "old", 10)], [message(1, "new", 20), *later])
+    monkeypatch.setattr(task_reading, "load_client", lambda name: topics)
+    ranges = [Range("t", at, 0, 1, kept_until_ms=0, followed_to=2) for at in (0, 1)]
+
+    given_ = options()
+    found = [*task_reading.read_ranges(ranges, table_to_read(SCHEMA, given_), given_)]
+
+    assert [(row["id"], row["time"]) for batch in found for row in batch.to_pylist()] == [
+        (1, "old")
+    ]
+
+
 def test_a_table_that_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says how many tasks it takes, each of which reads all offsets."""
     large = [
