@@ -32,7 +32,7 @@ _NAMED = ("record", "error", "enum", "fixed")
 _INNER = {"array": "items", "map": "values"}
 
 
-def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int) -> SchemaDecoder:
+def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     """What reads one side, resolving each message's schema to the given one.
 
     Raises:
@@ -42,7 +42,7 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int)
     resolve_columns(schema, spec.schema)
     reader = schema if given else None
 
-    def of_schema(registered: RegisteredSchema) -> Decoder:
+    def of_schema(registered: RegisteredSchema, prefix_length: int) -> Decoder:
         writer = parse_schema(whole_text(registered), registered.origin)
         if reader is None:
             _warn_of_foreign(registered, writer, spec)

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 )
 
 
-def decoder(spec: CodecSpec, _: RegisteredSchema | None, prefix_length: int) -> SchemaDecoder:
+def decoder(spec: CodecSpec, _: RegisteredSchema | None) -> SchemaDecoder:
     """What reads one side.
 
     Raises:
@@ -38,7 +38,7 @@ def decoder(spec: CodecSpec, _: RegisteredSchema | None, prefix_length: int) -> 
     """
     json_format.check(spec)
 
-    def of_schema(_: RegisteredSchema) -> Decoder:
+    def of_schema(_: RegisteredSchema, prefix_length: int) -> Decoder:
         return PrefixedDecoder(json_format.decoder(spec), prefix_length)
 
     return of_schema

@@ -54,7 +54,7 @@ OPTIONS = (
 )
 
 
-def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int) -> SchemaDecoder:
+def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     """What reads one side.
 
     Raises:
@@ -64,29 +64,29 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int)
     check_runtime(_NAME)
     check_compiler(_NAME)
     derived_schema(spec.schema, frozenset())
-    reader = _Reader(spec, given, prefix_length)
-    return reader.of_schema
+    return _Reader(spec, given).of_schema
 
 
 class _Reader:
     """Compiles the decoders of one side."""
 
-    def __init__(self, spec: CodecSpec, given: RegisteredSchema | None, start: int) -> None:
-        self._spec, self._start = spec, start
+    def __init__(self, spec: CodecSpec, given: RegisteredSchema | None) -> None:
+        self._spec = spec
         self._given: Any = None
         if given:
             schema = compiled(given)
             self._given = schema.descriptor(_chosen(spec, schema))
             message_decoder(self._given, spec)
 
-    def of_schema(self, registered: RegisteredSchema) -> Decoder:
+    def of_schema(self, registered: RegisteredSchema, prefix_length: int) -> Decoder:
+        """The decoder of messages whose indexes stand behind a prefix of this length."""
         schema = compiled(registered)
 
         def of_prefix(prefix: bytes) -> Decoder:
-            name = self._name(schema, decoded_indexes(prefix, self._start))
+            name = self._name(schema, decoded_indexes(prefix, prefix_length))
             return message_decoder(self._descriptor(schema, name), self._spec, skip=len(prefix))
 
-        prefix_of = partial(indexes_part, start=self._start)
+        prefix_of = partial(indexes_part, start=prefix_length)
         return DecoderByPrefix(prefix_of, of_prefix, arrow_schema(self._spec.schema))
 
     def _name(self, schema: ProtoSchema, indexes: Indexes) -> str:

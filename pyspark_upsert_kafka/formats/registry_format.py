@@ -126,8 +126,8 @@ class SchemaEncoder:
     with_prefix: Callable[[bytes], Encoder]
 
 
-SchemaDecoder = Callable[[RegisteredSchema], Decoder]
-"""Compiles the decoder of all messages of one schema; raises SchemaError where that cannot be read."""
+SchemaDecoder = Callable[[RegisteredSchema, int], Decoder]
+"""Compiles the decoder of messages of one schema, behind a prefix of that length; raises SchemaError where they cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class RegistryFormat:
         name: As in ``key.format`` and ``value.format``.
         schema_type: What a registry calls the kind of its schemas.
         schema_name: What one of them is called in errors, with its article: ``a JSON Schema``.
-        decoder: From a side, the schema that the user gives (None = none), and the length of the prefix.
+        decoder: From a side, and the schema that the user gives (None = none).
         encoder: From a side, and the schema that the user gives (None = none).
         columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.
         options: Its own options, beside those of the registry.
@@ -153,7 +153,7 @@ class RegistryFormat:
     name: str
     schema_type: str
     schema_name: str
-    decoder: Callable[[CodecSpec, RegisteredSchema | None, int], SchemaDecoder]
+    decoder: Callable[[CodecSpec, RegisteredSchema | None], SchemaDecoder]
     encoder: Callable[[CodecSpec, RegisteredSchema | None], SchemaEncoder]
     columns: Callable[[RegisteredSchema, CodecSpec, str | None], StructType]
     options: tuple[Option, ...] = ()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.core.outside_text import is_unicode, outside_text
@@ -25,6 +26,9 @@ from pyspark_upsert_kafka.formats.registry_format import (
 from pyspark_upsert_kafka.http_request import MOST_BYTES
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.rest import request
+
+SchemaId = int | UUID
+"""What a message names its schema by: an id, which one registry has given to it, or a GUID, which it has in all of them."""
 
 _DEFAULT_TYPE = "AVRO"
 """A registry leaves the type of such a schema out, or says null, and some know no other."""
@@ -55,15 +59,15 @@ class UnknownIds:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: OrderedDict[tuple[Access, int, str], tuple[float, str]] = OrderedDict()
+        self._known: OrderedDict[tuple[Access, SchemaId, str], tuple[float, str]] = OrderedDict()
 
-    def raise_if_remembered(self, access: Access, schema_id: int, context: str) -> None:
+    def raise_if_remembered(self, access: Access, schema_id: SchemaId, context: str) -> None:
         """Raises an UnknownSchemaError if the registry was asked for the id a moment ago, and did not know it."""
         asked_at, said = self._known.get((access, schema_id, context), (float("-inf"), ""))
         if self._clock() - asked_at < _UNKNOWN_S:
             raise UnknownSchemaError(said)
 
-    def add(self, access: Access, schema_id: int, context: str, said: str) -> None:
+    def add(self, access: Access, schema_id: SchemaId, context: str, said: str) -> None:
         """Remembers an id that the registry does not know, and what is said of that."""
         self._known[access, schema_id, context] = self._clock(), said
         self._known.move_to_end((access, schema_id, context))
@@ -86,20 +90,20 @@ def context_of(subject: str | None) -> str:
 
 def schema_of_id(
     access: Access,
-    schema_id: int,
+    schema_id: SchemaId,
     type_: str,
     unknown: UnknownIds = _UNKNOWN,
     *,
     context: str = "",
 ) -> RegisteredSchema:
-    """The schema that has this id.
+    """The schema that has this id or GUID.
 
     Args:
         access: The registry.
-        schema_id: The id.
+        schema_id: The id, or the GUID.
         type_: The type of schema that the format reads: of another the references are not looked up.
         unknown: The ids that the registry did not know a moment ago.
-        context: The context whose id it is: each has its own.
+        context: The context whose id it is: each has its own. A GUID is that of all; what its schema refers to is in this one.
 
     Raises:
         UnknownSchemaError: There is none.
@@ -115,7 +119,14 @@ def schema_of_id(
 
 
 @lru_cache(maxsize=10_000)
-def _schema_of_id(access: Access, schema_id: int, type_: str, context: str) -> RegisteredSchema:
+def _schema_of_id(
+    access: Access, schema_id: SchemaId, type_: str, context: str
+) -> RegisteredSchema:
+    if isinstance(schema_id, UUID):
+        origin, path = f"The schema with the GUID {schema_id}", f"/schemas/guids/{schema_id}"
+        missing = f"{origin} is not in the schema registry, if that knows schemas by GUIDs at all, as Confluent's does from 8.0 on"
+        answer = request(access, path, {404: missing}, refused=UnknownSchemaError, any_404=True)
+        return _registered(access, answer, origin, type_, context)
     origin, path = f"Schema id {schema_id}", f"/schemas/ids/{schema_id}"
     if context:
         origin += f" of the context {context!r}"

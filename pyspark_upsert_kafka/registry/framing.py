@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -19,6 +20,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     UnknownSchemaError,
 )
 from pyspark_upsert_kafka.registry.client import (
+    SchemaId,
     context_of,
     id_of_schema,
     latest_schema,
@@ -26,15 +28,13 @@ from pyspark_upsert_kafka.registry.client import (
 )
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
 
-PREFIX_LENGTH = 5
-"""How many bytes stand before what the format writes."""
-
-_MAGIC_BYTE = 0
+_ID, _GUID = b"\0", b"\1"
+_ID_LENGTH, _GUID_LENGTH = 5, 17
 _HIGHEST = 0x7F  # in the first byte of an id, which is a positive number of 32 bits
 
-_WRONG_PREFIX = (
+_WRONG = (
     "the message does not begin with a zero byte and the four bytes of a schema id, as the "
-    "serializers of a schema registry write it; it begins with {prefix!r}"
+    "serializers of a schema registry write it; it begins with {begin!r}"
 )
 
 _LONG_ID = (
@@ -64,13 +64,13 @@ def framed(format_: RegistryFormat) -> Format:
 def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
     settings = settings_of(spec, format_.name)
     given = format_.given(spec.side, settings.schema)
-    of_schema = format_.decoder(spec, given, PREFIX_LENGTH)
+    of_schema = format_.decoder(spec, given)
     context = context_of(settings.subject)
 
-    def of_id(schema_id: int) -> Decoder:
+    def of_id(schema_id: SchemaId) -> Decoder:
         schema = schema_of_id(settings.access, schema_id, format_.schema_type, context=context)
         format_.check_type(schema)
-        return of_schema(schema)
+        return of_schema(schema, len(id_bytes(schema_id)))
 
     return decoder_by_id(of_id, arrow_schema(spec.schema))
 
@@ -100,12 +100,12 @@ class _RegisteringEncoder:
 
     def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         if self._compiled is None:
-            self._compiled = self._writing.with_prefix(prefix_of(self._schema_id()))
+            self._compiled = self._writing.with_prefix(id_bytes(self._schema_id()))
         return self._compiled.encode(rows)
 
 
 def _fields(fields: Callable[[bytes], Collection[str]], message: bytes) -> Collection[str]:
-    return fields(message[PREFIX_LENGTH:])
+    return fields(message[len(id_part(message)) :])
 
 
 def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> StructType:
@@ -131,10 +131,10 @@ def _newest_schema(format_: RegistryFormat, spec: CodecSpec) -> str:
     """
     settings = settings_of(spec, format_.name)
     subject = subject_of(spec, settings)
-    of_schema = format_.decoder(spec, format_.given(spec.side, settings.schema), PREFIX_LENGTH)
+    of_schema = format_.decoder(spec, format_.given(spec.side, settings.schema))
     schema = latest_schema(settings.access, subject, format_.schema_type)
     format_.check_type(schema)
-    of_schema(schema)
+    of_schema(schema, 0)
     return subject
 
 
@@ -154,12 +154,34 @@ def subject_of(spec: CodecSpec, settings: Settings) -> str:
     return f"{spec.topics[0]}-{spec.side}"
 
 
-def prefix_of(schema_id: int) -> bytes:
-    """What a message of this schema begins with."""
-    return bytes([_MAGIC_BYTE]) + schema_id.to_bytes(4, "big")
+def id_bytes(schema_id: SchemaId) -> bytes:
+    r"""What names this schema.
+
+    >>> id_bytes(258)
+    b'\x00\x00\x00\x01\x02'
+    """
+    if isinstance(schema_id, UUID):
+        return _GUID + schema_id.bytes
+    return _ID + schema_id.to_bytes(4, "big")
 
 
-def decoder_by_id(compile_decoder: Callable[[int], Decoder], target: pa.Schema) -> DecoderByPrefix:
+def id_part(message: bytes) -> bytes:
+    """The first bytes of a message, which name its schema."""
+    return message[: _GUID_LENGTH if message[:1] == _GUID else _ID_LENGTH]
+
+
+def id_in(part: bytes) -> SchemaId:
+    """The schema that the first bytes of a message name. Raises SchemaError if they name none."""
+    if part[:1] == _GUID and len(part) == _GUID_LENGTH:
+        return UUID(bytes=part[1:])
+    if part[:1] != _ID or len(part) != _ID_LENGTH or part[1] > _HIGHEST:
+        raise SchemaError(_WRONG.format(begin=shown(part[:_ID_LENGTH])))
+    return int.from_bytes(part[1:], "big")
+
+
+def decoder_by_id(
+    compile_decoder: Callable[[SchemaId], Decoder], target: pa.Schema
+) -> DecoderByPrefix:
     """The decoder of messages of any schema.
 
     Args:
@@ -169,14 +191,12 @@ def decoder_by_id(compile_decoder: Callable[[int], Decoder], target: pa.Schema) 
     """
 
     def of_prefix(prefix: bytes) -> Decoder:
-        if len(prefix) < PREFIX_LENGTH or prefix[0] != _MAGIC_BYTE or prefix[1] > _HIGHEST:
-            raise SchemaError(_WRONG_PREFIX.format(prefix=shown(prefix)))
-        schema_id = int.from_bytes(prefix[1:], "big")
+        schema_id = id_in(prefix)
         try:
             return compile_decoder(schema_id)
         except UnknownSchemaError as error:
-            if schema_id:
+            if schema_id != 0:
                 raise
             raise UnknownSchemaError(f"{str(error).removesuffix('.')}{_LONG_ID}") from None
 
-    return DecoderByPrefix(lambda message: message[:PREFIX_LENGTH], of_prefix, target)
+    return DecoderByPrefix(id_part, of_prefix, target)

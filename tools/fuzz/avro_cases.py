@@ -14,7 +14,7 @@ import fastavro
 from pyspark.sql.types import ArrayType, DataType, DateType, DecimalType, MapType, StructType
 
 from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
-from pyspark_upsert_kafka.registry.framing import prefix_of
+from pyspark_upsert_kafka.registry.framing import id_bytes
 from tools.fuzz.case import UNKNOWN, Case, NoRow, Peer, Table, share_of_bad, spoiled, written
 from tools.fuzz.codecs import encoder_of
 from tools.fuzz.reading import writable
@@ -71,7 +71,7 @@ def confluent_case(rng: Random, count: int) -> Case:
     )
     values = Values(rng, whole_millis=True, nulls=rng.choice([0.0, 0.1, 0.5]))
     rows, messages = writable(encoder_of(table), values.batch(schema, count, required))
-    messages = [prefix_of(rng.randrange(2)) + message[5:] for message in messages]
+    messages = [id_bytes(rng.randrange(2)) + message[5:] for message in messages]
     messages, kept = spoiled(rng, messages, share_of_bad(rng), other_prefix)
     return written(table, messages, rows, kept)
 
@@ -82,7 +82,7 @@ def other_prefix(rng: Random, message: bytes) -> bytes:
         return message[: rng.randrange(7)]
     other = rng.choice([rng.randrange(8), 2**31 - 1, 2**24])
     return (
-        rng.choice([prefix_of(other), prefix_of(other), b"\0\xff\0\0\1", b"\1\0\0\0\1", b"{", b""])
+        rng.choice([id_bytes(other), id_bytes(other), b"\0\xff\0\0\1", b"\1\0\0\0\1", b"{", b""])
         + message[5:]
     )
 

@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse
 from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, RegistryFormat
-from pyspark_upsert_kafka.registry.framing import PREFIX_LENGTH, decoder_by_id, prefix_of
+from pyspark_upsert_kafka.registry.framing import decoder_by_id, id_bytes
 from tools.fuzz.case import Table
 
 CHANGES, PASSED_OVER = "changes", "passed_over"
@@ -153,7 +153,7 @@ def encoder_of(table: Table) -> Encoder:
         if isinstance(declared, Format):
             return declared.encoder(spec)
         writing = declared.encoder(spec, declared.given(spec.side, table.options.get("schema")))
-        return writing.with_prefix(prefix_of(0))
+        return writing.with_prefix(id_bytes(0))
 
 
 def _declared(table: Table, folder: Path) -> tuple[Format | RegistryFormat, CodecSpec]:
@@ -172,7 +172,7 @@ def _declared(table: Table, folder: Path) -> tuple[Format | RegistryFormat, Code
 
 def _by_id(table: Table, declared: RegistryFormat, spec: CodecSpec) -> Decoder:
     given = declared.given(spec.side, table.options.get("schema"))
-    of_schema = declared.decoder(spec, given, PREFIX_LENGTH)
+    of_schema = declared.decoder(spec, given)
     return decoder_by_id(partial(_of_id, table, declared, of_schema), arrow_schema(spec.schema))
 
 
@@ -187,4 +187,5 @@ def _of_id(table: Table, declared: RegistryFormat, of_schema: Any, schema_id: in
     if schema_id not in table.schemas:
         raise SchemaError(f"No schema has the id {schema_id}.")
     origin = f"Schema id {schema_id}"
-    return of_schema(RegisteredSchema(origin, declared.schema_type, table.schemas[schema_id]))
+    registered = RegisteredSchema(origin, declared.schema_type, table.schemas[schema_id])
+    return of_schema(registered, len(id_bytes(schema_id)))

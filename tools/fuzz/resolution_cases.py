@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
-from pyspark_upsert_kafka.registry.framing import prefix_of
+from pyspark_upsert_kafka.registry.framing import id_bytes
 from tools.fuzz.avro_types import Kind, Writer, record
 from tools.fuzz.case import Case, Table, share_of_bad, spoiled, written
 
@@ -140,7 +140,7 @@ def _pool(
             value, expected = writer.value(rng)
             by_fastavro = rng.random() < 0.5
             data = _by_fastavro(schema, value) if by_fastavro else ours.write(writer.schema, value)
-            messages.append(prefix_of(number) + data)
+            messages.append(id_bytes(number) + data)
             rows.append(expected)
     target = arrow_schema(kind.column)
     struct = pa.array(rows, pa.struct(list(target)))

@@ -55,7 +55,7 @@ _UNKNOWN = ConnectSchema("unknown")
 _SHAPES = {"struct": Record, "array": Array, "map": Map}
 
 
-def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int) -> SchemaDecoder:
+def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     """What reads one side, as ``avro-confluent`` does, but for the fields that have a semantic type.
 
     Raises:
@@ -65,11 +65,11 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int)
     if given is None or reader is None:
         # JSON in a text may become a VARIANT, which Avro has no type for.
         columns = replace(spec, schema=_texts_for_variants(spec.schema))
-        avro_confluent.decoder(columns, None, prefix_length)
+        avro_confluent.decoder(columns, None)
     else:
         resolve_columns(reader, _mapping(given.text, spec.schema, None).physical)
 
-    def of_schema(registered: RegisteredSchema) -> Decoder:
+    def of_schema(registered: RegisteredSchema, prefix_length: int) -> Decoder:
         from pyspark_upsert_kafka.formats.debezium_types.columns_by_schema import MappedDecoder
 
         text = avro_confluent.whole_text(registered)

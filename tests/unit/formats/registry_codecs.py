@@ -53,10 +53,10 @@ class Codecs:
         kind = more.pop("kind", self.format.schema_type)
         spec = self.spec(schema, options, **more)
         given_one = self.format.given(spec.side, given)
-        of_schema = self.format.decoder(spec, given_one, len(PREFIX))
+        of_schema = self.format.decoder(spec, given_one)
         registered = RegisteredSchema("Schema id 7", kind, text, references)
         self.format.check_type(registered)
-        return of_schema(registered)
+        return of_schema(registered, len(PREFIX))
 
     def read(
         self,

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, OptionError, SchemaError
-from pyspark_upsert_kafka.registry.framing import prefix_of
+from pyspark_upsert_kafka.registry.framing import id_bytes
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.formats.listed import good_rows
 from tests.unit.registry.avro_confluent_codecs import FORMAT, decoder, encoder, spec
@@ -123,7 +123,7 @@ def test_a_schema_that_must_be_registered(registry):
         write(batch(ROW, (1, "a")))
     registry.answers["/subjects/a%2Fb"] = [(200, {"id": 7, "version": 1})]
 
-    assert write(batch(ROW, (1, "a")))[0].startswith(prefix_of(7))
+    assert write(batch(ROW, (1, "a")))[0].startswith(id_bytes(7))
     assert set(registry.paths()) == {"/subjects/a%2Fb"}
 
 
@@ -146,7 +146,7 @@ def test_two_tasks_that_register_at_the_same_time(registry):
     registry.answers["/subjects/orders-value/versions"] = [(409, refusal)]
     registry.answers["/subjects/orders-value"] = [(200, {"id": 3, "version": 1})]
 
-    assert encoder(registry.url, ROW).encode(batch(ROW, (1, "a")))[0].startswith(prefix_of(3))
+    assert encoder(registry.url, ROW).encode(batch(ROW, (1, "a")))[0].startswith(id_bytes(3))
 
 
 def test_topics_of_which_each_would_have_its_subject():
@@ -244,7 +244,7 @@ def test_a_schema_that_cannot_be_had_or_used(registry, schema, said):
     registry.version("there", 1, '"int"')
     if schema is not None:
         registry.answers["/schemas/ids/9"] = [(200, schema)]
-    messages = [message(1, good, {"id": 1}), prefix_of(9) + b"\2", message(1, good, {"id": 3})]
+    messages = [message(1, good, {"id": 1}), id_bytes(9) + b"\2", message(1, good, {"id": 3})]
 
     decoded = decoder(registry.url, ROW).decode(messages)
 
@@ -256,7 +256,7 @@ def test_a_schema_that_cannot_be_had_or_used(registry, schema, said):
 
 def test_messages_of_ids_that_the_registry_does_not_know(registry):
     """Each id is asked for once, whatever the number of messages, batches and decoders."""
-    messages = [prefix_of(10_000 + number) + b"\2" for number in range(1_500)] * 2
+    messages = [id_bytes(10_000 + number) + b"\2" for number in range(1_500)] * 2
 
     for _ in range(2):
         decoded = decoder(registry.url, ROW).decode(messages)

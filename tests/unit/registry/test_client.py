@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -106,6 +107,48 @@ def test_each_context_has_ids_of_its_own(registry):
 
     assert registry.paths()[:2] == ["/schemas/ids/7", in_staging]
     assert len(registry.paths()) == 4
+
+
+GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
+BY_GUID = f"/schemas/guids/{GUID}"
+
+
+def test_a_guid_is_that_of_all_contexts(registry):
+    """It is asked for without one, and once for each context: what its schema refers to lies in the table's own."""
+    part = {"name": "part", "subject": "part", "version": 1}
+    registry.answers[BY_GUID] = [(200, {"schema": "top", "guid": str(GUID), "references": [part]})]
+    registry.version("part", 1, "one")
+    registry.version("%3A.staging%3Apart", 1, "two")
+
+    for _ in range(2):
+        assert schema_of_id(access(registry), GUID, "AVRO").references == (
+            Reference("part", "one"),
+        )
+        found = schema_of_id(access(registry), GUID, "AVRO", context=":.staging:")
+        assert found.origin == f"The schema with the GUID {GUID}"
+        assert found.references == (Reference("part", "two"),)
+    assert registry.paths().count(BY_GUID) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, {"error_code": 40403, "message": "Schema not found"}),
+        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
+        (404, b"<html>"),
+    ],
+)
+def test_a_guid_that_the_registry_does_not_know(registry, answer):
+    """It is remembered as an id is; nor need the registry know GUIDs at all, which is the fault of the message alone."""
+    registry.answers[BY_GUID] = [answer]
+    unknown = UnknownIds()
+
+    for _ in range(3):
+        with pytest.raises(
+            UnknownSchemaError, match=f"^The schema with the GUID {GUID} is not in .*HTTP 404"
+        ):
+            schema_of_id(access(registry), GUID, "AVRO", unknown)
+    assert registry.paths() == [BY_GUID]
 
 
 def test_references_are_in_the_context_of_who_refers(registry):

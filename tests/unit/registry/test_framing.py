@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
     UnknownSchemaError,
 )
-from pyspark_upsert_kafka.registry.framing import decoder_by_id, framed, prefix_of
+from pyspark_upsert_kafka.registry.framing import decoder_by_id, framed, id_bytes
 from tests.unit.formats.json.codecs import batch
 from tests.unit.formats.listed import Listed, good_rows
 from tests.unit.registry.fake_registry import FakeRegistry
@@ -30,13 +30,11 @@ INDEXES = b"\0"
 """A format may put bytes of its own behind the prefix, as Protobuf's message indexes."""
 
 
-def text_decoder(
-    spec: CodecSpec, given: RegisteredSchema | None, prefix_length: int
-) -> SchemaDecoder:
+def text_decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     """Refuses, while planning, a given schema that is no column; and later one that the writer had."""
     known(given.text if given else spec.schema.names[0], spec)
 
-    def of_schema(writer: RegisteredSchema) -> Decoder:
+    def of_schema(writer: RegisteredSchema, prefix_length: int) -> Decoder:
         known(writer.text, spec)
         start = prefix_length + len(INDEXES)
         return RowPath(lambda message: (message[start:].decode(),), arrow_schema(spec.schema))
@@ -149,7 +147,7 @@ def test_a_schema_that_is_registered_after_a_message_named_it():
         return RowPath(lambda message: (message[5:].decode(),), arrow_schema(NAME))
 
     decoder = decoder_by_id(of_id, arrow_schema(NAME))
-    messages = [prefix_of(1) + b"one", prefix_of(2) + b"two"]
+    messages = [id_bytes(1) + b"one", id_bytes(2) + b"two"]
 
     for _ in range(2):
         assert decoder.decode(messages).errors == {0: "not there", 1: "no column x"}

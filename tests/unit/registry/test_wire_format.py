@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from uuid import UUID
 
 import pyarrow as pa
 import pytest
@@ -14,7 +15,8 @@ from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import RowPath, UnreadableError
 from pyspark_upsert_kafka.formats.registry_format import UnknownSchemaError
-from pyspark_upsert_kafka.registry.framing import decoder_by_id, prefix_of
+from pyspark_upsert_kafka.registry.client import SchemaId
+from pyspark_upsert_kafka.registry.framing import decoder_by_id, id_bytes
 from tests.unit.formats.listed import good_rows
 
 TARGET = pa.schema([("id", pa.int64()), ("text", pa.string())])
@@ -26,7 +28,7 @@ def decoder_of(schema_id: int) -> Decoder:
         raise SchemaError(f"no schema {schema_id}")
 
     def row(message: bytes) -> tuple[int, str]:
-        assert message.startswith(prefix_of(schema_id))
+        assert message.startswith(id_bytes(schema_id))
         if message.endswith(b"!"):
             raise UnreadableError("a bad one")
         return schema_id, message[5:].decode("latin-1")
@@ -42,12 +44,12 @@ def rows(decoded: Decoded) -> list[tuple[int, str]]:
 
 def message(schema_id: int, text: str = "x") -> bytes:
     """A message of that schema."""
-    return prefix_of(schema_id) + text.encode()
+    return id_bytes(schema_id) + text.encode()
 
 
 def test_a_head():
     """A zero byte, and the id in four bytes, the highest first."""
-    assert prefix_of(258) == b"\x00\x00\x00\x01\x02"
+    assert id_bytes(258) == b"\x00\x00\x00\x01\x02"
 
 
 def test_messages_of_several_schemas_keep_their_order():
@@ -66,6 +68,8 @@ def test_messages_of_several_schemas_keep_their_order():
         (b"\x00\x00\x00\x00", "does not begin with a zero byte"),
         (b'{"id": 1}', r"it begins with '\{\"id\"'"),
         (b"\x01\x00\x00\x00\x01x", "does not begin with a zero byte"),
+        (b"\x01" + bytes(15), "does not begin with a zero byte"),
+        (b"\x02" + bytes(16), "does not begin with a zero byte"),
         (b"\x00\x80\x00\x00\x01x", "does not begin with a zero byte"),
         (message(90), "no schema 90"),
         (message(1, "!"), "a bad one"),
@@ -82,6 +86,24 @@ def test_a_bad_message_is_blamed_alone(bad, why, others):
     assert rows(decoded) == [(1, message[5:].decode()) for message in others]
     assert list(decoded.errors) == [len(others[:1])]
     assert re.search(why, decoded.errors[len(others[:1])])
+
+
+def test_a_guid_names_a_schema_too():
+    """Its 16 bytes stand behind a one; messages with ids and with GUIDs may lie side by side."""
+    guid = UUID("89791762-2336-4186-9674-299b90a802e2")
+
+    def of_either(schema_id: SchemaId) -> Decoder:
+        length = len(id_bytes(schema_id))
+        return RowPath(lambda message: (length, message[length:].decode()), TARGET)
+
+    messages = [id_bytes(guid) + b"a", message(1, "b"), id_bytes(guid) + b""]
+
+    assert id_bytes(guid) == b"\x01" + bytes.fromhex("89791762233641869674299b90a802e2")
+    assert rows(decoder_by_id(of_either, TARGET).decode(messages)) == [
+        (17, "a"),
+        (5, "b"),
+        (17, ""),
+    ]
 
 
 def test_nothing_at_all():
