@@ -31,8 +31,8 @@ _OPTIONS = (
     # Hypothesis is imported before pytest can rewrite it, which it needs for its own tests alone.
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
-_CPU_S, _WAIT_S = 120, 1200
-"""A mutant may never end."""
+_CPU_S, _CPU_OF_A_TEST_S, _WAIT_S = 120, 30, 1200
+"""A mutant may never end. The slowest test takes some seconds."""
 _BROKEN = 9
 """A process that does not get as far as pytest."""
 _MEMORY = 12 << 30
@@ -40,7 +40,7 @@ _MEMORY = 12 << 30
 
 
 class _Failed:
-    """A plugin of pytest that keeps which test failed. An example that fails is not made smaller: that takes time."""
+    """A plugin of pytest that keeps which test failed, and ends one that does not end. An example that fails is not made smaller: that takes time."""
 
     def __init__(self) -> None:
         self.test = ""
@@ -51,6 +51,12 @@ class _Failed:
         kept = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
         hypothesis.settings.register_profile("mutants", hypothesis.settings.default, phases=kept)
         hypothesis.settings.load_profile("mutants")
+
+    def pytest_runtest_logstart(self) -> None:
+        """Called before each test."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        most = int(used.ru_utime + used.ru_stime) + _CPU_OF_A_TEST_S
+        resource.setrlimit(resource.RLIMIT_CPU, (min(most, _CPU_S), _CPU_S))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Called for each file."""
