@@ -144,14 +144,21 @@ def offsets_of(column: pa.LargeBinaryArray) -> Any:
 
 
 def not_utf8(messages: pa.BinaryArray | pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
-    """Which messages are no texts in UTF-8."""
+    r"""Which messages are no texts in UTF-8. NULL counts as one that is.
+
+    >>> import pyarrow as pa
+    >>> not_utf8(pa.array([b"a", b"\xff", None])).tolist(), not_utf8(pa.array([b"a"])).tolist()
+    ([False, True, False], [False])
+    """
     import numpy as np
     import pyarrow as pa
 
     try:
         messages.cast(pa.string())
     except pa.ArrowInvalid:
-        return np.fromiter(map(_is_no_text, messages.to_pylist()), np.bool_, len(messages))
+        return np.fromiter(
+            map(_is_no_text, messages.fill_null(b"").to_pylist()), np.bool_, len(messages)
+        )
     return np.zeros(len(messages), np.bool_)
 
 

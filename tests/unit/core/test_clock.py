@@ -1,10 +1,10 @@
-"""Pauses between attempts: they double, and are 20 % shorter or longer at random."""
+"""The time now, and pauses between attempts: they double, and are 20 % shorter or longer at random."""
 
 from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.clock import Backoff
+from pyspark_upsert_kafka.core.clock import Backoff, SystemClock, now_ms
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,13 @@ def test_a_pause_is_twice_the_one_before_give_or_take_a_fifth(failed, number, ex
     pause_s = Backoff(0.1, 1.0, random=lambda: number).pause_s(failed)
 
     assert pause_s == pytest.approx(expected_s)
+
+
+def test_the_time_now_is_in_milliseconds():
+    """Of the clock that is given; the machine's without one."""
+
+    class Clock(SystemClock):
+        def time(self) -> float:
+            return 1.5
+
+    assert now_ms(Clock()) == 1_500
