@@ -51,7 +51,12 @@ class Detail(Enum):
     TIMESTAMP = "timestamp"
     HEADERS = "headers"
     LEADER_EPOCH = "leader epoch"
+    KEY_SCHEMA_ID = "__key_schema_id"
+    VALUE_SCHEMA_ID = "__value_schema_id"
 
+
+SCHEMA_IDS = {"key": Detail.KEY_SCHEMA_ID, "value": Detail.VALUE_SCHEMA_ID}
+"""The values of these headers, by sides: there Confluent's serializers name the schema of a side, if not before its bytes."""
 
 ALL_DETAILS = frozenset(Detail)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from tests.kafka.conftest import Edge
 from tests.raw_produce import produce_raw
 
 _BAD = [(b"good", b"1"), (b"\xff\xfe", b"2")]
@@ -52,3 +55,70 @@ def _whole(batches):
         values += batch.values
         headers += [list(each) for each in batch.headers]
     return {"keys": keys, "values": values, "headers": headers, "bad": bad}
+
+
+_IDS = frozenset(SCHEMA_IDS.values())
+
+
+@pytest.mark.every_client
+def test_schema_ids_in_headers(broker, edge):
+    """Each message has its own, the last of several, whatever other headers it has; for a batch without any there is no column."""
+    topic, key, value = broker.topic(), "__key_schema_id", "__value_schema_id"
+    headers = [
+        [],
+        [("h", b"1")],
+        [(value, b"\x01a"), ("h", None), (value, b"\x00b"), (key, b"k")],
+        [],
+        [(value, b"")],
+        [(value, b"c"), (value, None)],
+        [(value + "s", b"d"), (key[:-1], b"e")],
+        [(f"{at}", b"x" * 50) for at in range(100)] + [(value, b"f")],
+    ]
+    broker.produce(topic, *((b"k%d" % at, b"v", each) for at, each in enumerate(headers)))
+    produce_raw(broker.servers, topic, b"k8", b"v", [(b"good", b"1")])
+
+    found = _joined(edge.batches(Range(topic, 0, 0, 9), details=_IDS))
+
+    assert found.keys == [b"k%d" % at for at in range(9)]
+    assert found.headers == []
+    assert found.schema_ids == {
+        Detail.VALUE_SCHEMA_ID: [None, None, b"\x00b", None, b"", None, None, b"f", None],
+        Detail.KEY_SCHEMA_ID: [None, None, b"k", None, None, None, None, None, None],
+    }
+    assert _joined(edge.batches(Range(topic, 0, 0, 2), details=_IDS)).schema_ids == {}
+    both = _joined(edge.batches(Range(topic, 0, 0, 9), details=_IDS | {Detail.HEADERS}))
+    assert both.schema_ids == found.schema_ids
+    assert [list(each) for each in both.headers[:8]] == headers
+
+
+@pytest.mark.every_client
+def test_schema_ids_of_many_messages(broker, edge):
+    """Whichever of the messages have them."""
+    topic, name = broker.topic(), "__value_schema_id"
+    ids = [b"%d" % at if at % 7 == 3 or at > 4_000 else None for at in range(8_000)]
+    broker.produce(topic, *((b"k", b"v", each and [(name, each)]) for each in ids))
+
+    found = _joined(edge.batches(Range(topic, 0, 0, 8_000), details=_IDS))
+
+    assert found.schema_ids == {Detail.VALUE_SCHEMA_ID: ids}
+
+
+def test_schema_ids_beside_headers_that_cannot_be_read(broker):
+    """Where messages are taken by the thousand other headers do not matter; elsewhere the message is told of."""
+    topic = broker.topic()
+    produce_raw(broker.servers, topic, b"b", b"2", [(b"\xff", b"1"), (b"__value_schema_id", b"7")])
+
+    (batch,) = Edge("librdkafka", broker.servers).batches(Range(topic, 0, 0, 1), details=_IDS)
+    assert batch.schema_ids == {Detail.VALUE_SCHEMA_ID: [b"7"]}
+    assert batch.bad_headers == {}
+
+    (batch,) = Edge("librdkafka", broker.servers).batches(
+        Range(topic, 0, 0, 1), details=_IDS | {Detail.LEADER_EPOCH}
+    )
+    assert batch.schema_ids == {}
+    assert [*batch.bad_headers] == [0]
+
+
+def _joined(batches):
+    """What came, in one batch."""
+    return RawBatch.joined(list(batches))

@@ -26,7 +26,7 @@ class Fetched:
     Args:
         batch: The messages; without any, none arrived for a moment.
         position: The next offset to fetch: after the messages and gaps.
-        size_bytes: About how many bytes the messages' keys and values have, and their headers if they are taken out.
+        size_bytes: About how many bytes the messages' keys and values have, and their headers if any are taken out.
         is_out_of_range: Whether the broker says that it does not have the offset at the position.
         fatal_error: Why the partition cannot be read, in the client's words; None = polling again may help.
         damage: What is wrong with the messages at the position as they came, such as their checksum; None = nothing. They

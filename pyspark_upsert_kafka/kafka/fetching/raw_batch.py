@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, compress
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.core.metadata import Headers
+    from pyspark_upsert_kafka.core.metadata import Detail, Headers
 
 BAD_HEADERS = (
     "the key of a header is not UTF-8, so the client can read none of the message's headers"
@@ -44,6 +44,7 @@ class RawBatch:
         headers: Headers in their order; no headers = an empty sequence.
         leader_epochs: Leader epochs; None = not known.
         bad_headers: Why the headers of a message cannot be read, by its index; it then shows none.
+        schema_ids: The values of the headers that name schemas, None for a message without; no column = no message has one.
     """
 
     topic: str
@@ -56,6 +57,7 @@ class RawBatch:
     headers: list[Headers] = field(default_factory=list)
     leader_epochs: list[int | None] = field(default_factory=list)
     bad_headers: dict[int, str] = field(default_factory=dict)
+    schema_ids: dict[Detail, BytesColumn] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -77,6 +79,18 @@ class RawBatch:
             ),
             bad,
         )
+
+    def take_schema_ids(self, wanted: Collection[Detail]) -> None:
+        """Takes out of the headers those that name schemas; of several with the name the last one counts, as Confluent has it."""
+        for detail in wanted:
+            values = [
+                next((value for name, value in reversed(each) if name == detail.value), None)
+                if each
+                else None
+                for each in self.headers
+            ]
+            if any(value is not None for value in values):
+                self.schema_ids[detail] = BytesColumn.of(values)
 
     @classmethod
     def joined(cls, parts: Sequence[RawBatch]) -> RawBatch:
@@ -100,6 +114,12 @@ class RawBatch:
                 for begin, part in zip(begins, parts, strict=False)
                 for at, why in part.bad_headers.items()
             },
+            {
+                detail: BytesColumn.joined(
+                    [part.schema_ids.get(detail) or _nones(len(part)) for part in parts]
+                )
+                for detail in {each for part in parts for each in part.schema_ids}
+            },
         )
 
     def _of_each_column(
@@ -116,7 +136,12 @@ class RawBatch:
             chosen(self.headers),
             chosen(self.leader_epochs),
             bad_headers,
+            {detail: chosen(column) for detail, column in self.schema_ids.items()},
         )
+
+
+def _nones(count: int) -> BytesColumn:
+    return BytesColumn.of([None] * count)
 
 
 def _one_after_another(columns: Sequence[Any]) -> Any:

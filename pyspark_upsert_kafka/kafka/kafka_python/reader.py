@@ -14,7 +14,7 @@ from kafka import TopicPartition as ClientPartition
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.cluster import Cluster
@@ -82,6 +82,8 @@ class KafkaPythonFetcher:
         details: frozenset[Detail],
     ) -> None:
         self._consumer, self._cluster, self._details = consumer, cluster, details
+        self._schema_ids = details.intersection(SCHEMA_IDS.values())
+        self._wants_headers = bool(self._schema_ids) or Detail.HEADERS in details
         self._partition = ClientPartition(range_.topic, range_.partition)
         self.errors = errors_of(consumer)
         self.errors.clear()
@@ -124,7 +126,7 @@ class KafkaPythonFetcher:
         return Fetched(self._batch(records), position, size_bytes)
 
     def _size_bytes(self, record: Any) -> int:
-        headers = header_bytes([record.headers]) if Detail.HEADERS in self._details else 0
+        headers = header_bytes([record.headers]) if self._wants_headers else 0
         return len(record.key or b"") + len(record.value or b"") + headers
 
     def bounds(self) -> Bounds:
@@ -170,12 +172,13 @@ class KafkaPythonFetcher:
         self._consumer.seek(self._partition, position)
 
     def _batch(self, records: Sequence[Any]) -> RawBatch:
-        timestamps, headers, epochs = (
+        timestamps, epochs = (
             records if detail in self._details else []
-            for detail in (Detail.TIMESTAMP, Detail.HEADERS, Detail.LEADER_EPOCH)
+            for detail in (Detail.TIMESTAMP, Detail.LEADER_EPOCH)
         )
+        headers = records if self._wants_headers else []
         times = [_timestamp(record.timestamp_type, record.timestamp) for record in timestamps]
-        return RawBatch(
+        batch = RawBatch(
             self._partition.topic,
             self._partition.partition,
             BytesColumn.of(record.key for record in records),
@@ -191,6 +194,10 @@ class KafkaPythonFetcher:
                 if isinstance(record.headers, UnreadableHeaders)
             },
         )
+        batch.take_schema_ids(self._schema_ids)
+        if Detail.HEADERS not in self._details:
+            batch.headers.clear()
+        return batch
 
 
 def _timestamp(kind: int, ms: int | None) -> tuple[int, int]:

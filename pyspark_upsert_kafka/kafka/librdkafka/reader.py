@@ -20,7 +20,7 @@ import numpy as np
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.metadata import Detail, Headers
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail, Headers
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.cluster import Cluster
@@ -203,6 +203,7 @@ class LibrdkafkaFetcher:
         if fetched.position > end:
             part = part.part(0, bisect_left(part.offsets, end))
         size = part.keys.size + part.values.size + header_bytes(part.headers)
+        size += sum(ids.size for ids in part.schema_ids.values())
         self._message_bytes = 1 + size // (len(part) or 1)
         fetched.size_bytes += size
         return part
@@ -220,8 +221,12 @@ class LibrdkafkaFetcher:
             types_and_ms = np.fromiter(pairs, np.int64, 2 * len(messages))
             batch.timestamp_types.extend(numbers(types_and_ms[::2]))
             batch.timestamps.extend(numbers(types_and_ms[1::2]))
-        if Detail.HEADERS in self._details:
+        ids = self._details.intersection(SCHEMA_IDS.values())
+        if ids or Detail.HEADERS in self._details:
             _append_headers(messages, batch)
+            batch.take_schema_ids(ids)
+        if Detail.HEADERS not in self._details:
+            batch.headers.clear()
         if Detail.LEADER_EPOCH in self._details:
             batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
         return batch

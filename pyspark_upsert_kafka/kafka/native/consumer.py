@@ -1,6 +1,7 @@
 """librdkafka's own call for many messages, through the library that confluent-kafka brings.
 
-confluent-kafka makes an object of each message. What the call cannot give cheaply (headers, leader epochs), its own consumer reads.
+confluent-kafka makes an object of each message. What the call cannot give cheaply (all headers, leader epochs), its own consumer
+reads.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch, numbers
 from pyspark_upsert_kafka.kafka.native.library import (
     CONSUMER,
@@ -28,6 +29,7 @@ from pyspark_upsert_kafka.kafka.native.message_pointers import (
     bytes_at,
     can_be_read,
     fields_of,
+    last_headers,
     timestamps_of,
 )
 
@@ -37,7 +39,7 @@ CHUNK = 5_000
 
 def can_take(details: frozenset[Detail]) -> bool:
     """Whether messages can be taken so, with these details."""
-    return details <= {Detail.TIMESTAMP} and is_on() and can_be_read()
+    return details <= {Detail.TIMESTAMP, *SCHEMA_IDS.values()} and is_on() and can_be_read()
 
 
 class Event(NamedTuple):
@@ -191,6 +193,10 @@ def _columns(
         found = timestamps_of(pointers)
         batch.timestamp_types.extend(numbers(found.types))
         batch.timestamps.extend(numbers(found.ms))
+    ids = details.intersection(SCHEMA_IDS.values())
+    if ids:
+        values = last_headers(pointers, [detail.value for detail in ids])
+        batch.schema_ids.update({d: values[d.value] for d in ids if d.value in values})
     return batch
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ctypes
 import importlib
 from collections import deque
-from ctypes import c_int64, c_size_t, c_void_p
+from collections.abc import Sequence
+from ctypes import c_char_p, c_int, c_int64, c_size_t, c_void_p
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, repeat
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -153,13 +154,46 @@ def timestamps_of(pointers: Any) -> Timestamps:
     """
     count = len(pointers)
     types, ms = np.full(count, _NOT_ASKED, np.int32), np.zeros(count, np.int64)
-    types_at = np.arange(count, dtype=np.uintp) * types.itemsize + types.ctypes.data
+    types_at = _places_of(types)
     call_on_pairs(_timestamp(), pointers, types_at, ms)
     left = types == _NOT_ASKED
     if left.any():
         ask = _functions().rd_kafka_message_timestamp
         ms[left] = [*map(ask, pointers[left].tolist(), types_at[left].tolist())]
     return Timestamps(types.astype(np.int64), ms)
+
+
+def last_headers(pointers: Any, names: Sequence[str]) -> dict[str, BytesColumn]:
+    """The value of each of these headers, of several with a name that of the last; None where a message has none.
+
+    A header that no message has, or that has no value in any, is left out. Most topics have messages without headers: a loop
+    of NumPy's asks for them, which ends at the first message that has any. From there on each is asked.
+    """
+    count = len(pointers)
+    lists, codes = np.zeros(count, np.uintp), np.zeros(count, np.int64)
+    lists_at = _places_of(lists)
+    call_on_pairs(_headers(), pointers, lists_at, codes)
+    left = slice(int(np.count_nonzero(codes)), count)
+    functions = _functions()
+    asked = pointers[left].tolist(), lists_at[left].tolist()
+    deque(map(functions.rd_kafka_message_headers, *asked), maxlen=0)
+    having = np.flatnonzero(lists)
+    found = {}
+    for name in names if having.size else ():
+        values, sizes = np.zeros(having.size, np.uintp), np.zeros(having.size, np.uintp)
+        places = _places_of(values).tolist(), _places_of(sizes).tolist()
+        get = functions.rd_kafka_header_get_last
+        deque(map(get, lists[having].tolist(), repeat(name.encode()), *places), maxlen=0)
+        if values.any():
+            of_all = np.zeros((2, count), np.uintp)
+            of_all[:, having] = values, sizes
+            found[name] = bytes_at(*of_all)
+    return found
+
+
+def _places_of(numbers: Any) -> Any:
+    """Where each number of an array is in memory."""
+    return np.arange(len(numbers), dtype=np.uintp) * numbers.itemsize + numbers.ctypes.data
 
 
 @cache
@@ -205,6 +239,10 @@ def _functions() -> Any:
     found.rd_kafka_message_destroy.argtypes = (c_void_p,)
     found.rd_kafka_message_timestamp.restype = c_int64
     found.rd_kafka_message_timestamp.argtypes = c_void_p, c_void_p
+    found.rd_kafka_message_headers.restype = c_int
+    found.rd_kafka_message_headers.argtypes = c_void_p, c_void_p
+    found.rd_kafka_header_get_last.restype = c_int
+    found.rd_kafka_header_get_last.argtypes = c_void_p, c_char_p, c_void_p, c_void_p
     return found
 
 
@@ -236,6 +274,12 @@ def _free_together() -> Any | None:
 def _timestamp() -> int:
     """The address of the function that tells a message's timestamp."""
     return ctypes.cast(_functions().rd_kafka_message_timestamp, c_void_p).value or 0
+
+
+@cache
+def _headers() -> int:
+    """The address of the function that finds a message's headers: it gives 0 for one that has any, and sets where they are."""
+    return ctypes.cast(_functions().rd_kafka_message_headers, c_void_p).value or 0
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import replace
 from itertools import compress
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 MESSAGES = st.lists(st.booleans(), max_size=8)
@@ -30,6 +32,10 @@ def batch(bad: list[bool], begin: int = 0, *, details: bool = True) -> RawBatch:
         [[("at", b"%d" % at)] for at in offsets] if details else [],
         [at % 5 for at in offsets] if details else [],
         {at: f"why {begin + at}" for at, is_bad in enumerate(bad) if is_bad},
+        # Where no message has one there is no column, so that some parts have none.
+        {Detail.VALUE_SCHEMA_ID: BytesColumn.of([b"s" if is_bad else None for is_bad in bad])}
+        if any(bad)
+        else {},
     )
 
 
@@ -41,7 +47,8 @@ def rows(found: RawBatch) -> list[tuple[Any, ...]]:
     )  # fmt: skip
     assert found.bad_headers.keys() <= set(range(len(found)))
     why = [found.bad_headers.get(at) for at in range(len(found))]
-    return list(zip(*columns, why, strict=True))
+    ids = found.schema_ids.get(Detail.VALUE_SCHEMA_ID, [None] * len(found))
+    return list(zip(*columns, why, ids, strict=True))
 
 
 @given(MESSAGES, st.integers(0, 8), st.integers(0, 8))
@@ -87,3 +94,17 @@ def test_one_batch_alone_is_not_copied() -> None:
     """Most often there is nothing to join."""
     raw = batch([True])
     assert RawBatch.joined([raw]) is raw
+
+
+def test_schema_ids_are_taken_out_of_headers() -> None:
+    """Of several the last counts, as for Confluent's deserializers; a header without a value is none; without any no column is made."""
+    key, value = "__key_schema_id", "__value_schema_id"
+    found = replace(
+        batch([False] * 5),
+        headers=[[(value, b"1"), ("x", b"2"), (value, b"3")], (), [(value, b"4"), (value, None)],
+                 [(value, b"")], [("x", b"5"), (key, None)]],
+    )  # fmt: skip
+
+    found.take_schema_ids([Detail.KEY_SCHEMA_ID, Detail.VALUE_SCHEMA_ID])
+
+    assert found.schema_ids == {Detail.VALUE_SCHEMA_ID: [b"3", None, None, b"", None]}
