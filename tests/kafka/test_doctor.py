@@ -117,7 +117,7 @@ def test_text_for_people(broker: Broker, healthy: str, capsys: pytest.CaptureFix
     ("config", "level", "said"),
     [
         ({"cleanup_policy": "compact"}, "ok", "the last message of each key stays"),
-        ({"cleanup_policy": "delete"}, "warning", "that does not change for 7 days (retention.ms) is lost"),
+        ({"cleanup_policy": "delete", "retention_ms": "604800000"}, "warning", "that does not change for 7 days (retention.ms) is lost"),
         ({"cleanup_policy": "compact,delete", "retention_ms": "3600000"}, "warning", "for 1 hour (retention.ms)"),
         ({"cleanup_policy": "delete", "retention_ms": "-1"}, "ok", "keeps every message"),
     ],
@@ -163,7 +163,7 @@ def test_a_statement_of_a_stream(doctor: Doctor, broker: Broker, healthy: str) -
 
 def test_rows_that_retention_has_taken(doctor: Doctor, broker: Broker) -> None:
     """Where it has happened already, that is said."""
-    topic = broker.topic(cleanup_policy="delete")
+    topic = broker.topic(cleanup_policy="delete", retention_ms="604800000")
     send(broker, topic, *(user(number, "Asia") for number in range(3)))
     delete_before(broker, topic, 2)
 

@@ -131,7 +131,7 @@ def test_messages_of_any_time_are_kept(stoppable_broker):
         producer.flush()
         assert eventually(lambda short=short: not stoppable_broker.messages(short))
 
-    assert [message.value() for message in stoppable_broker.messages(kept)] == [b"old"]
+    assert [message.value for message in stoppable_broker.messages(kept)] == [b"old"]
 
 
 @pytest.mark.long("starts a broker of its own")
