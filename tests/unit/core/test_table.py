@@ -34,7 +34,7 @@ from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import MetadataColumn
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.core.table import Table, table_to_read, table_to_write
+from pyspark_upsert_kafka.core.table import Table, as_in_ddl, table_to_read, table_to_write
 from tests.table_options import table_options
 
 BASE = table_options()
@@ -573,3 +573,30 @@ def test_the_columns_of_a_key_are_never_null_under_their_names_in_the_message():
     table = changelog(field("k_id"), field("name"), CHANGE, **{**PREFIXED, "primary-key": "k_id"})
 
     assert (table.required("key"), table.required("value")) == ({"id"}, {"k_id"})
+
+
+@pytest.mark.parametrize(
+    ("given", "in_ddl", "holds"),
+    [
+        (ByteType(), "SMALLINT", True),
+        (ShortType(), "BIGINT", True),
+        (FloatType(), "DOUBLE", True),
+        (LongType(), "INT", False),
+        (DoubleType(), "FLOAT", False),
+        (IntegerType(), "DOUBLE", False),
+        (StringType(), "INT", False),
+        (IntegerType(), "STRING", False),
+    ],
+)
+def test_rows_become_the_wider_types_of_a_ddl(given, in_ddl, holds):
+    """Whole numbers and floating ones, each among its own: no value changes. Others are to be cast."""
+    ddl = f"CREATE TABLE t (id BIGINT, n {in_ddl}, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka')"
+    options = write_options(table_options(ddl=ddl, **{"primary-key": None}), no_options)
+    rows = StructType([ID, StructField("n", given)])
+
+    if holds:
+        (_, n) = as_in_ddl(rows, options.table)
+        assert n.dataType.simpleString().upper() == in_ddl
+    else:
+        with pytest.raises(SchemaError, match=r"'n' has the type .* cast it"):
+            as_in_ddl(rows, options.table)

@@ -269,3 +269,12 @@ def test_of_what_nothing_is_known_a_message_has_a_byte():
         B: 1,
         TopicPartition("t", 2): 6,
     }
+
+
+@pytest.mark.parametrize(("read", "looked"), [(999, []), (1000, [A])])
+def test_a_partition_is_looked_at_again_after_a_thousand_offsets(read, looked):
+    """If the next batch could exceed the limit."""
+    sizes = MessageSizes(FakeCluster())
+    sizes._remember(A, 10.0, 0)
+
+    assert sizes._to_look_at({A: 0}, {A: read}, limit=100) == looked

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.given import option_texts
+from pyspark_upsert_kafka.core.options.given import given_options, option_texts
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,14 @@ def test_none_is_no_value() -> None:
     """Spark would leave the option out, and Python would make the text None of it."""
     with pytest.raises(OptionError, match=r"^Option 'topic' is None; leave it out"):
         option_texts({"sink.parallelism": 2, "topic": None})
+
+
+def test_options_that_were_taken_from_a_statement_keep_their_places() -> None:
+    """And the names as they were written: they are read a second time where a query is planned."""
+    first = given_options(
+        {"ddl": "CREATE TABLE t (a INT) WITH (\n'connector' = 'upsert-kafka', 'Topic' = 'x')"}
+    )
+    again = given_options(first)
+
+    assert (again, again.places, again.spelt) == (first, first.places, first.spelt)
+    assert "topic" in first.places
