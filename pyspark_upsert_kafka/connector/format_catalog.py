@@ -39,6 +39,9 @@ _KEYS_OF_CONNECT = {
 }
 """Formats of keys that mean more beside Debezium's values: where each is, and what it is called there."""
 
+_REGISTRIES = {"confluent": "framing"}
+"""Where each kind of registry is in ``registry/``, which calls it REGISTRY."""
+
 FORMATS = tuple(sorted(MODULES))
 """Names for ``key.format`` and ``value.format``."""
 
@@ -69,9 +72,11 @@ def _loaded(module: str, name: str) -> Format:
     loaded = import_module(f"pyspark_upsert_kafka.formats.{module}")
     declared: Format | RegistryFormat = getattr(loaded, name)
     if isinstance(declared, RegistryFormat):
-        from pyspark_upsert_kafka.registry.framing import framed
+        from pyspark_upsert_kafka.registry.registered_format import Registry
 
-        return framed(declared)
+        kind = import_module(f"pyspark_upsert_kafka.registry.{_REGISTRIES[declared.registry]}")
+        registry: Registry = kind.REGISTRY
+        return registry.completed(declared)
     return declared
 
 

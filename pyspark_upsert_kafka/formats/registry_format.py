@@ -148,6 +148,7 @@ class RegistryFormat:
         fields: As in ``Format.fields``; the message is one without its prefix.
         complete: Makes the whole format of the one with its registry, where rows are not all that messages hold; None = it is
             whole.
+        registry: The kind of its registry.
     """
 
     name: str
@@ -159,6 +160,7 @@ class RegistryFormat:
     options: tuple[Option, ...] = ()
     fields: Callable[[bytes], Collection[str]] | None = None
     complete: Callable[[Format], Format] | None = None
+    registry: str = "confluent"
 
     def given(self, side: str, text: str | None) -> RegisteredSchema | None:
         """The schema that a user gives for a side; None = none."""

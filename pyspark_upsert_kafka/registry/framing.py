@@ -1,21 +1,20 @@
-"""A format whose messages name their schema, completed with a registry: then it is a format like any other."""
+"""Confluent's registry, and those with its API: by which first bytes a message names its schema, and what the registry is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
 from pyspark_upsert_kafka.formats.registry_format import (
-    NoSchemaError,
+    RegisteredSchema,
     RegistryFormat,
+    SchemaDecoder,
     SchemaEncoder,
     UnknownSchemaError,
 )
@@ -27,6 +26,7 @@ from pyspark_upsert_kafka.registry.client import (
     schema_of_id,
 )
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
+from pyspark_upsert_kafka.registry.registered_format import Registry
 
 _ID, _GUID = b"\0", b"\1"
 _ID_LENGTH, _GUID_LENGTH = 5, 17
@@ -43,99 +43,50 @@ _LONG_ID = (
 )
 
 
-def framed(format_: RegistryFormat) -> Format:
-    """The format with its registry, which is asked when a message names a new schema, or a row is written.
+@dataclass(frozen=True)
+class _OfSide:
+    """The registry as one side of a table uses it."""
 
-    Its codecs raise an OptionError when the address is missing, no subject is known, or two options
-    contradict each other.
-    """
-    framed_ = Format(
-        format_.name,
-        (*OPTIONS, *format_.options),
-        partial(_decoder, format_),
-        partial(_encoder, format_),
-        partial(_columns, format_),
-        fields=format_.fields and partial(_fields, format_.fields),
-        newest_schema=partial(_newest_schema, format_),
-    )
-    return format_.complete(framed_) if format_.complete else framed_
+    spec: CodecSpec
+    schema_type: str
+    settings: Settings
 
+    @property
+    def schema(self) -> str | None:
+        return self.settings.schema
 
-def _decoder(format_: RegistryFormat, spec: CodecSpec) -> Decoder:
-    settings = settings_of(spec, format_.name)
-    given = format_.given(spec.side, settings.schema)
-    of_schema = format_.decoder(spec, given)
-    context = context_of(settings.subject)
+    def subject(self) -> str:
+        return subject_of(self.spec, self.settings)
 
-    def of_id(schema_id: SchemaId) -> Decoder:
-        schema = schema_of_id(settings.access, schema_id, format_.schema_type, context=context)
-        format_.check_type(schema)
-        return of_schema(schema, len(id_bytes(schema_id)))
+    def newest(self) -> RegisteredSchema:
+        return latest_schema(self.settings.access, self.subject(), self.schema_type)
 
-    return decoder_by_id(of_id, arrow_schema(spec.schema))
+    def decoder(self, of_schema: SchemaDecoder, target: pa.Schema) -> Decoder:
+        access, context = self.settings.access, context_of(self.settings.subject)
 
+        def of_id(schema_id: SchemaId) -> Decoder:
+            schema = schema_of_id(access, schema_id, self.schema_type, context=context)
+            return of_schema(schema, len(id_bytes(schema_id)))
 
-def _encoder(format_: RegistryFormat, spec: CodecSpec) -> Encoder:
-    settings = settings_of(spec, format_.name)
-    subject = subject_of(spec, settings)
-    writing = format_.encoder(spec, format_.given(spec.side, settings.schema))
+        return decoder_by_id(of_id, target)
 
-    schema_id = partial(
-        id_of_schema,
-        settings.access,
-        subject,
-        format_.schema_type,
-        writing.schema,
-        register=settings.auto_register,
-    )
-    return _RegisteringEncoder(writing, schema_id)
+    def encoder(self, writing: SchemaEncoder) -> Encoder:
+        access, register = self.settings.access, self.settings.auto_register
+        schema_id = id_of_schema(
+            access, self.subject(), self.schema_type, writing.schema, register=register
+        )
+        return writing.with_prefix(id_bytes(schema_id))
 
 
-class _RegisteringEncoder:
-    """Has its schema registered, and is compiled, when there is a row to write."""
-
-    def __init__(self, writing: SchemaEncoder, schema_id: Callable[[], int]) -> None:
-        self._writing, self._schema_id = writing, schema_id
-        self._compiled: Encoder | None = None
-
-    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
-        if self._compiled is None:
-            self._compiled = self._writing.with_prefix(id_bytes(self._schema_id()))
-        return self._compiled.encode(rows)
+def _of_side(spec: CodecSpec, format_: RegistryFormat) -> _OfSide:
+    return _OfSide(spec, format_.schema_type, settings_of(spec, format_.name))
 
 
-def _fields(fields: Callable[[bytes], Collection[str]], message: bytes) -> Collection[str]:
-    return fields(message[len(id_part(message)) :])
+def _payload(message: bytes) -> bytes:
+    return message[len(id_part(message)) :]
 
 
-def _columns(format_: RegistryFormat, spec: CodecSpec, only: str | None) -> StructType:
-    """Those of the schema that is given, or else of the newest of the subject."""
-    settings = settings_of(spec, format_.name)
-    schema = format_.given(spec.side, settings.schema)
-    if schema is None:
-        try:
-            schema = latest_schema(settings.access, subject_of(spec, settings), format_.schema_type)
-        except NoSchemaError as error:
-            raise SchemaError(str(error)) from None
-        format_.check_type(schema)
-    return format_.columns(schema, spec, only)
-
-
-def _newest_schema(format_: RegistryFormat, spec: CodecSpec) -> str:
-    """The subject of the newest schema of a side, whose messages can be read into the columns.
-
-    Raises:
-        NoSchemaError: The registry has none.
-        SchemaError: It cannot be read into the columns.
-        BrokerError: The registry does not answer, or refuses.
-    """
-    settings = settings_of(spec, format_.name)
-    subject = subject_of(spec, settings)
-    of_schema = format_.decoder(spec, format_.given(spec.side, settings.schema))
-    schema = latest_schema(settings.access, subject, format_.schema_type)
-    format_.check_type(schema)
-    of_schema(schema, 0)
-    return subject
+REGISTRY = Registry(OPTIONS, _of_side, _payload)
 
 
 def subject_of(spec: CodecSpec, settings: Settings) -> str:

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
     UnknownSchemaError,
 )
-from pyspark_upsert_kafka.registry.framing import decoder_by_id, framed, id_bytes
+from pyspark_upsert_kafka.registry.framing import REGISTRY, decoder_by_id, id_bytes
 from tests.unit.formats.json.codecs import batch
 from tests.unit.formats.listed import Listed, good_rows
 from tests.unit.registry.fake_registry import FakeRegistry
@@ -73,7 +73,7 @@ def text_columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> St
     return StructType([StructField(only or schema.text, StringType())])
 
 
-FORMAT = framed(
+FORMAT = REGISTRY.completed(
     RegistryFormat("text-registry", "TEXT", "a text", text_decoder, text_encoder, text_columns)
 )
 
