@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -53,9 +53,24 @@ class LocalRegistry(Registry):
     """A registry that stops, and whose folder is deleted, however the program ends.
 
     The first use downloads it, 142 MB, into the user's cache folder.
+
+    Args:
+        public_key: Of who signs the tokens by which it lets in, each with the rights that its ``groups`` have: a public key in
+            base64; None = it lets everybody in.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, public_key: str | None = None) -> None:
+        self._login = (
+            ()
+            if public_key is None
+            else (
+                "-Dregistry.auth.enabled=true",
+                "-Dregistry.auth.role-based-authorization=true",
+                "-Dquarkus.oidc.application-type=service",
+                "-Dquarkus.oidc.auth-server-url=",
+                f"-Dquarkus.oidc.public-key={public_key}",
+            )
+        )
         super().__init__(f"http://{HOST}:{free_port()}/apis/ccompat/v7")
 
     def __enter__(self) -> LocalRegistry:  # noqa: PYI034 - typing.Self needs Python 3.11
@@ -70,7 +85,7 @@ class LocalRegistry(Registry):
             settings = (f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={port}")
             (jar,) = folder.glob("*-runner.jar")
             flags = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m")
-            self._guard.run([java, *flags, *settings, "-jar", str(jar)])
+            self._guard.run([java, *flags, *settings, *self._login, "-jar", str(jar)])
             self._wait()
         except BaseException:
             self._guard.close()
@@ -85,6 +100,10 @@ class LocalRegistry(Registry):
         while True:
             try:
                 self.ask("GET", "/subjects")
+            except HTTPError as error:
+                if self._login and error.code == 401:
+                    return
+                raise
             except (URLError, ConnectionError) as error:
                 if self._guard.exit_code() is None and time.monotonic() < deadline:
                     time.sleep(0.1)

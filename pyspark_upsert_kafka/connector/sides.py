@@ -9,7 +9,12 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.connector.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.metadata import METADATA_OF_FORMATS, check_metadata
+from pyspark_upsert_kafka.core.metadata import (
+    METADATA_OF_FORMATS,
+    SCHEMA_IDS,
+    Detail,
+    check_metadata,
+)
 from pyspark_upsert_kafka.core.options.values import ReadOptions, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.change_format import ChangeSpec
@@ -111,3 +116,12 @@ def side_of(
     if side == "key":
         return Side(key_format_beside(options.value_format.name, choice.name), spec)
     return Side(format_named(choice.name, side), spec)
+
+
+def wanted_schema_ids(*sides: Side | None) -> frozenset[Detail]:
+    """The headers in which the messages of these sides may name their schemas."""
+    return frozenset(
+        SCHEMA_IDS[side.spec.side]
+        for side in sides
+        if side is not None and side.format.with_schema_ids is not None
+    )

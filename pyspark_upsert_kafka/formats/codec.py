@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.properties import Properties
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from pyspark_upsert_kafka.core.bytes_column import BytesColumn
     from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
 
 
@@ -132,12 +133,26 @@ class Encoder(Protocol):
         """
 
 
+@runtime_checkable
+class HeaderEncoder(Encoder, Protocol):
+    """An encoder whose messages need a header beside their bytes."""
+
+    def header(self) -> tuple[str, bytes]:
+        """Name and value of the header of each message, those that are null excepted; known once rows were encoded."""
+
+
 SchemaColumns = Callable[[CodecSpec, str | None], "StructType | None"]
 """The columns that a format's own schema gives a side whose columns are not known yet; None = no schema is given.
 
 A schema without named fields can give a single column, whose name is the second argument; where that is None,
 such a schema raises SchemaError.
 """
+
+
+WithSchemaIds = Callable[
+    [str, "BytesColumn", "BytesColumn"], tuple["BytesColumn", Mapping[int, str]]
+]
+"""From a side, its messages, and a header of each, None where it has none: messages, and what is wrong with which header."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +173,8 @@ class Format:
         newest_schema: Asks a schema registry for the newest schema of a side, and compiles the decoder of its messages; gives
             the schema's subject. It raises NoSchemaError if there is none, SchemaError if it cannot be read into the columns,
             and BrokerError if the registry does not answer. None = the format has no registry.
+        with_schema_ids: Makes of messages, and the values of the header that names their schema, messages that the decoder
+            reads, and says why headers are wrong, by the index of the message. None = no header names schemas.
         changes: Compiles the decoder of a CDC format, whose ``decoder`` and ``encoder`` only refuse; None = it is none.
     """
 
@@ -170,6 +187,7 @@ class Format:
     check_encoder: Callable[[CodecSpec], object] | None = None
     fields: Callable[[bytes], Collection[str]] | None = None
     newest_schema: Callable[[CodecSpec], str] | None = None
+    with_schema_ids: WithSchemaIds | None = None
     changes: Callable[[ChangeSpec], ChangeDecoder] | None = None
 
 

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import text
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedEncoder
 from pyspark_upsert_kafka.formats.protobuf import VALUE_OPTIONS, message_decoder, message_encoder
 from pyspark_upsert_kafka.formats.protobuf.derived_schema import derived_schema, with_columns
@@ -128,11 +128,8 @@ def encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     name = _chosen(spec, schema)
     encoder_ = message_encoder(schema.descriptor(name), spec)
     indexes = encoded_indexes(schema.indexes_of(name))
-
-    def with_prefix(prefix: bytes) -> Encoder:
-        return PrefixedEncoder(encoder_, prefix + indexes)
-
-    return SchemaEncoder(given.text if given else text_of(schema), with_prefix)
+    text_ = given.text if given else text_of(schema)
+    return SchemaEncoder(text_, partial(PrefixedEncoder, encoder_), after_id=indexes)
 
 
 def columns(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> StructType:
@@ -161,4 +158,22 @@ def _chosen(spec: CodecSpec, schema: ProtoSchema) -> str:
     return full_name(wanted, names, option, schema.origin)
 
 
-FORMAT = RegistryFormat(_NAME, "PROTOBUF", "a Protobuf schema", decoder, encoder, columns, OPTIONS)
+def _are_indexes(data: bytes) -> bool:
+    """Whether these are message indexes, and nothing else."""
+    try:
+        decoded_indexes(data, 0)
+    except SchemaError:
+        return False
+    return indexes_part(data, 0) == data
+
+
+FORMAT = RegistryFormat(
+    _NAME,
+    "PROTOBUF",
+    "a Protobuf schema",
+    decoder,
+    encoder,
+    columns,
+    OPTIONS,
+    is_after_id=_are_indexes,
+)

@@ -6,6 +6,7 @@ the business of ``pyspark_upsert_kafka.registry``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -120,10 +121,12 @@ class SchemaEncoder:
     Args:
         schema: The schema of the messages, to be registered.
         with_prefix: Compiles the encoder whose messages all begin with these bytes.
+        after_id: What stands behind the schema's id, wherever that is.
     """
 
     schema: str
     with_prefix: Callable[[bytes], Encoder]
+    after_id: bytes = b""
 
 
 SchemaDecoder = Callable[[RegisteredSchema, int], Decoder]
@@ -149,6 +152,7 @@ class RegistryFormat:
         complete: Makes the whole format of the one with its registry, where rows are not all that messages hold; None = it is
             whole.
         registry: The kind of its registry.
+        is_after_id: Whether these bytes are what stands behind a schema's id in a header.
     """
 
     name: str
@@ -161,6 +165,7 @@ class RegistryFormat:
     fields: Callable[[bytes], Collection[str]] | None = None
     complete: Callable[[Format], Format] | None = None
     registry: str = "confluent"
+    is_after_id: Callable[[bytes], bool] = operator.not_
 
     def given(self, side: str, text: str | None) -> RegisteredSchema | None:
         """The schema that a user gives for a side; None = none."""

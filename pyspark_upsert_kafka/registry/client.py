@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import UUID
 
@@ -136,9 +136,23 @@ def _schema_of_id(
     return _registered(access, answer, origin, type_, context)
 
 
+class SchemaNames(NamedTuple):
+    """What a registry calls a schema.
+
+    Args:
+        id: Its id.
+        guid: Its GUID; None = the registry has none.
+    """
+
+    id: int
+    guid: UUID | None
+
+
 @lru_cache(maxsize=1_000)
-def id_of_schema(access: Access, subject: str, type_: str, text: str, *, register: bool) -> int:
-    """The id of a schema under a subject.
+def registered_schema(
+    access: Access, subject: str, type_: str, text: str, *, register: bool
+) -> SchemaNames:
+    """The id and the GUID of a schema under a subject.
 
     Args:
         access: The registry.
@@ -162,24 +176,39 @@ def id_of_schema(access: Access, subject: str, type_: str, text: str, *, registe
         body["schemaType"] = type_
     if register:
         try:
-            return _id(access, f"{path}/versions", refusals, body)
+            return _names(access, f"{path}/versions", refusals, body)
         except SchemaError:
             # Of two tasks that register a schema at the same time, some registries refuse one.
             with suppress(SchemaError):
-                return _id(access, path, refusals, body)
+                return _names(access, path, refusals, body)
             raise
-    return _id(access, path, refusals, body)
+    return _names(access, path, refusals, body)
 
 
-def _id(access: Access, path: str, refusals: Mapping[int, str], body: Mapping[str, Any]) -> int:
-    found = request(access, path, refusals, body).get("id")
+def _names(
+    access: Access, path: str, refusals: Mapping[int, str], body: Mapping[str, Any]
+) -> SchemaNames:
+    answer = request(access, path, refusals, body)
+    found, guid = answer.get("id"), answer.get("guid")
     if type(found) is not int or not 0 <= found <= _MOST_ID:
-        seen = outside_text(repr(found), _SHOWN)
-        raise BrokerError(
-            f"The schema registry at {', '.join(access.urls)} answers with the schema id {seen}, which is no number of 31 bits. "
-            f"Is '{access.option_prefix}url' the address of a schema registry, with its path?"
-        )
-    return found
+        raise _wrong_name(access, f"the schema id {_seen(found)}, which is no number of 31 bits")
+    if guid is None:
+        return SchemaNames(found, None)
+    try:
+        return SchemaNames(found, UUID(guid))
+    except (AttributeError, TypeError, ValueError):
+        raise _wrong_name(access, f"the GUID {_seen(guid)} of a schema, which is none") from None
+
+
+def _seen(found: object) -> str:
+    return outside_text(repr(found), _SHOWN)
+
+
+def _wrong_name(access: Access, what: str) -> BrokerError:
+    return BrokerError(
+        f"The schema registry at {', '.join(access.urls)} answers with {what}. "
+        f"Is '{access.option_prefix}url' the address of a schema registry, with its path?"
+    )
 
 
 def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:

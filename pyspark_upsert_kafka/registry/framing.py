@@ -6,10 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, WithSchemaIds
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
@@ -21,8 +25,8 @@ from pyspark_upsert_kafka.formats.registry_format import (
 from pyspark_upsert_kafka.registry.client import (
     SchemaId,
     context_of,
-    id_of_schema,
     latest_schema,
+    registered_schema,
     schema_of_id,
 )
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
@@ -55,6 +59,10 @@ class _OfSide:
     def schema(self) -> str | None:
         return self.settings.schema
 
+    @property
+    def writes_headers(self) -> bool:
+        return self.settings.id_in_header
+
     def subject(self) -> str:
         return subject_of(self.spec, self.settings)
 
@@ -72,10 +80,29 @@ class _OfSide:
 
     def encoder(self, writing: SchemaEncoder) -> Encoder:
         access, register = self.settings.access, self.settings.auto_register
-        schema_id = id_of_schema(
+        registered = registered_schema(
             access, self.subject(), self.schema_type, writing.schema, register=register
         )
-        return writing.with_prefix(id_bytes(schema_id))
+        if not self.writes_headers:
+            return writing.with_prefix(id_bytes(registered.id) + writing.after_id)
+        # Confluent's serializers write GUIDs in headers; not every registry has them.
+        schema_id = registered.id if registered.guid is None else registered.guid
+        header = SCHEMA_IDS[self.spec.side].value, id_bytes(schema_id) + writing.after_id
+        return _BesideHeader(writing.with_prefix(b""), header)
+
+
+@dataclass(frozen=True)
+class _BesideHeader:
+    """Writes messages whose schema a header names."""
+
+    bare: Encoder
+    name_and_value: tuple[str, bytes]
+
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
+        return self.bare.encode(rows)
+
+    def header(self) -> tuple[str, bytes]:
+        return self.name_and_value
 
 
 def _of_side(spec: CodecSpec, format_: RegistryFormat) -> _OfSide:
@@ -86,7 +113,48 @@ def _payload(message: bytes) -> bytes:
     return message[len(id_part(message)) :]
 
 
-REGISTRY = Registry(OPTIONS, _of_side, _payload)
+_WRONG_HEADER = (
+    "the header {name!r} names no schema: Confluent's serializers write there a zero byte and the four bytes of an id, or a one and "
+    "the 16 bytes of a GUID, and behind it the message indexes of Protobuf, but nothing for other formats; it is {seen!r}"
+)
+
+
+def _with_schema_ids(format_: RegistryFormat) -> WithSchemaIds:
+    """Puts what a header has before the message: so messages begin that name their schema themselves."""
+
+    def is_wrong(header: bytes) -> bool:
+        part = id_part(header)
+        try:
+            id_in(part)
+        except SchemaError:
+            return True
+        return not format_.is_after_id(header[len(part) :])
+
+    def with_schema_ids(
+        side: str, messages: BytesColumn, ids: BytesColumn
+    ) -> tuple[BytesColumn, dict[int, str]]:
+        column, headers = messages.column, ids.column
+        wrong = [
+            each for each in headers.unique().to_pylist() if each is not None and is_wrong(each)
+        ]
+        bad: dict[int, str] = {}
+        if wrong:
+            is_bad = pc.is_in(headers, value_set=pa.array(wrong, headers.type))
+            # Nothing is made of such a message, unless it is null.
+            nothing = pa.scalar(b"", column.type)
+            column = pc.if_else(pc.and_(is_bad, column.is_valid()), nothing, column)
+            headers = pc.if_else(is_bad, nothing, headers)
+            places = np.flatnonzero(pc.and_(is_bad, column.is_valid()))
+            name = SCHEMA_IDS[side].value
+            bad = {int(at): _WRONG_HEADER.format(name=name, seen=shown(ids[at])) for at in places}
+        nothing = pa.scalar(b"", column.type)
+        joined = pc.binary_join_element_wise(pc.fill_null(headers, nothing), column, nothing)
+        return BytesColumn(joined), bad
+
+    return with_schema_ids
+
+
+REGISTRY = Registry(OPTIONS, _of_side, _payload, _with_schema_ids)
 
 
 def subject_of(spec: CodecSpec, settings: Settings) -> str:

@@ -57,6 +57,7 @@ _OF_SOURCE = {
 }
 """The options that go with each value of ``bearer-auth.credentials-source``, and whether it needs them."""
 
+_PAYLOAD, _HEADER = "payload", "header"
 _CLUSTER, _POOL = "bearer-auth.logical.cluster", "bearer-auth.identity.pool.id"
 
 OPTIONS = (
@@ -72,6 +73,9 @@ OPTIONS = (
            shown_default="the one that Flink derives from the columns"),
     Option("auto.register.schemas", boolean, True,
            "Writing: register the schema; if `false`, it must be registered already."),
+    Option("schema-id-location", one_of(_PAYLOAD, _HEADER), _PAYLOAD,
+           "Writing: where a message names its schema: before its bytes (`payload`), or in the header `__key_schema_id` or "
+           "`__value_schema_id` (`header`). Reading needs no option."),
     Option("basic-auth.credentials-source", one_of("URL", "USER_INFO"), None,
            "Where user and password are given: in the address (`URL`), or in `basic-auth.user-info` "
            "(`USER_INFO`).", shown_default="where they are given"),
@@ -120,6 +124,7 @@ class Settings:
     schema: str | None
     auto_register: bool
     subject: str | None
+    id_in_header: bool = False
 
 
 def settings_of(spec: CodecSpec, format_name: str) -> Settings:
@@ -158,7 +163,13 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
             raise OptionError(
                 f"Option '{prefix}{name}' needs '{prefix}bearer-auth.credentials-source'."
             )
-    return Settings(access, schema, value["auto.register.schemas"], subject)
+    return Settings(
+        access,
+        schema,
+        value["auto.register.schemas"],
+        subject,
+        value["schema-id-location"] == _HEADER,
+    )
 
 
 def _either(value: Mapping[str, Any], name: str, prefix: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -16,7 +16,14 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.codec import (
+    CodecSpec,
+    Decoder,
+    Encoder,
+    Format,
+    HeaderEncoder,
+    WithSchemaIds,
+)
 from pyspark_upsert_kafka.formats.registry_format import (
     NoSchemaError,
     RegisteredSchema,
@@ -32,6 +39,10 @@ class RegistryOfSide(Protocol):
     @property
     def schema(self) -> str | None:
         """The schema that the user gives; None = none."""
+
+    @property
+    def writes_headers(self) -> bool:
+        """Whether messages that are written name their schema in a header; then the encoder is a `HeaderEncoder`."""
 
     def subject(self) -> str:
         """Under what the schema that is written is registered.
@@ -76,11 +87,13 @@ class Registry:
         of_side: From a side and its format, the registry as that uses it; raises OptionError where an option is missing,
             or two contradict each other.
         payload: What the format has written of a message.
+        with_schema_ids: As in `Format`, of one of its formats; None = headers name no schemas.
     """
 
     options: tuple[Option, ...]
     of_side: Callable[[CodecSpec, RegistryFormat], RegistryOfSide]
     payload: Callable[[bytes], bytes]
+    with_schema_ids: Callable[[RegistryFormat], WithSchemaIds] | None = None
 
     def completed(self, format_: RegistryFormat) -> Format:
         """The format with this registry, which is asked when a message names a new schema, or a row is written.
@@ -96,6 +109,7 @@ class Registry:
             partial(_columns, format_, self),
             fields=format_.fields and partial(_fields, format_.fields, self),
             newest_schema=partial(_newest_schema, format_, self),
+            with_schema_ids=self.with_schema_ids and self.with_schema_ids(format_),
         )
         return format_.complete(completed) if format_.complete else completed
 
@@ -119,7 +133,8 @@ def _encoder(format_: RegistryFormat, registry: Registry, spec: CodecSpec) -> En
     of_side = registry.of_side(spec, format_)
     of_side.subject()
     writing = format_.encoder(spec, format_.given(spec.side, of_side.schema))
-    return _RegisteringEncoder(partial(of_side.encoder, writing))
+    registering = _HeaderEncoder if of_side.writes_headers else _RegisteringEncoder
+    return registering(partial(of_side.encoder, writing))
 
 
 class _RegisteringEncoder:
@@ -130,9 +145,19 @@ class _RegisteringEncoder:
         self._compiled: Encoder | None = None
 
     def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
+        return self._encoder().encode(rows)
+
+    def _encoder(self) -> Encoder:
         if self._compiled is None:
             self._compiled = self._compile()
-        return self._compiled.encode(rows)
+        return self._compiled
+
+
+class _HeaderEncoder(_RegisteringEncoder):
+    """The same, of messages that name their schema in a header."""
+
+    def header(self) -> tuple[str, bytes]:
+        return cast("HeaderEncoder", self._encoder()).header()
 
 
 def _fields(

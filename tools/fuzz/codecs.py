@@ -153,7 +153,7 @@ def encoder_of(table: Table) -> Encoder:
         if isinstance(declared, Format):
             return declared.encoder(spec)
         writing = declared.encoder(spec, declared.given(spec.side, table.options.get("schema")))
-        return writing.with_prefix(id_bytes(0))
+        return writing.with_prefix(id_bytes(0) + writing.after_id)
 
 
 def _declared(table: Table, folder: Path) -> tuple[Format | RegistryFormat, CodecSpec]:

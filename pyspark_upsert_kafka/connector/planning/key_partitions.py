@@ -23,9 +23,13 @@ from pyspark.sql.types import (
     StructField,
 )
 
-from pyspark_upsert_kafka.connector.reading.decoded_side import decode_side
+from pyspark_upsert_kafka.connector.reading.decoded_side import (
+    DecodedSide,
+    decode_side,
+    with_schema_ids,
+)
 from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
-from pyspark_upsert_kafka.connector.sides import read_key_side
+from pyspark_upsert_kafka.connector.sides import read_key_side, wanted_schema_ids
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
@@ -147,7 +151,8 @@ class KeyPlace:
 
     def _first_messages(self, range_: Range) -> RawBatch | None:
         options = self._options
-        reader = load_client(options.table.client).reader(ReadSettings.of(options, frozenset()))
+        settings = ReadSettings.of(options, self._bytes.details)
+        reader = load_client(options.table.client).reader(settings)
         whole = replace(range_, share=None)
         with closing(reader.read(whole)) as batches:  # type: ignore[type-var]
             return next(batches, None)
@@ -181,6 +186,8 @@ class KeyBytes:
         if side is None:
             raise ValueError("Nothing says how keys are written that are not read.")
         self._side: Side = side
+        self.details = wanted_schema_ids(side)
+        """What keys that are written again must have been read with."""
 
     def of(self, keys: pa.RecordBatch) -> list[bytes]:
         """The bytes of keys, given as the columns of the message key.
@@ -196,7 +203,12 @@ class KeyBytes:
     def written_again(self, batch: RawBatch) -> Iterator[tuple[int, bytes, bytes]]:
         """Each key that can be decoded: its offset, its bytes, and those that this connector would write. Raises as `of` does."""
         decoder = self._side.decoder()
-        for part, decoded in in_parts(batch, lambda each: decode_side(each.keys, decoder, "key")):
+
+        def decoded_keys(part: RawBatch) -> DecodedSide:
+            read, _ = with_schema_ids(part, self._side)
+            return decode_side(read.keys, decoder, "key")
+
+        for part, decoded in in_parts(batch, decoded_keys):
             places = decoded.places
             written = self.of(decoded.rows.take(pa.array(places)))
             for at, ours in zip(places.tolist(), written, strict=True):

@@ -12,9 +12,35 @@ import pyarrow as pa
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage, Stage
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.changes import Change
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS
 from pyspark_upsert_kafka.formats.batches import rows_at
-from pyspark_upsert_kafka.formats.codec import Decoder
+from pyspark_upsert_kafka.formats.codec import Decoder, Side
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+
+
+def with_schema_ids(batch: RawBatch, *sides: Side | None) -> tuple[RawBatch, list[BadMessage]]:
+    """The messages as the formats of these sides read them: a schema that a header names stands before the bytes.
+
+    Args:
+        batch: The messages, with the headers that name schemas.
+        sides: The sides; None = one that is not read.
+
+    Returns:
+        The messages, and those whose header is wrong.
+    """
+    bad: list[BadMessage] = []
+    for side in sides:
+        if side is None or side.format.with_schema_ids is None:
+            continue
+        name = side.spec.side
+        ids = batch.schema_ids.get(SCHEMA_IDS[name])
+        if ids is not None:
+            messages = batch.keys if name == "key" else batch.values
+            messages, wrong = side.format.with_schema_ids(name, messages, ids)
+            keys, values = (messages, batch.values) if name == "key" else (batch.keys, messages)
+            batch = replace(batch, keys=keys, values=values)
+            bad += [BadMessage(at, name, why) for at, why in wrong.items()]
+    return batch, bad
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,15 @@ from pyspark_upsert_kafka.connector.reading.decoded_side import (
     Mask,
     Selection,
     decode_side,
+    with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
-from pyspark_upsert_kafka.connector.sides import change_spec, read_key_side, read_value_side
+from pyspark_upsert_kafka.connector.sides import (
+    change_spec,
+    read_key_side,
+    read_value_side,
+    wanted_schema_ids,
+)
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names
@@ -112,9 +118,9 @@ class RowDecoder:
         self._shares_keys = shares_keys
         self._keep_bad = options.error_mode == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
-        key = read_key_side(table, options)
+        key, value = read_key_side(table, options), read_value_side(table, options)
+        self._sides = key, value
         self._key = None if key is None else key.decoder()
-        value = read_value_side(table, options)
         self._decode_values = _value_decoder(table, options, value)
         self._changed_keys, self._passed_over = ChangedKeys(table), _PassedOver()
         self._missing = _MissingColumns(value)
@@ -126,10 +132,11 @@ class RowDecoder:
         self._in_value = {field.name for field in table.value}
         self._metadata = {column.name: column for column in table.metadata}
         self._time_zone = time_zone
-        # Unreadable headers are an error only where headers are shown or sent on, or choose what is read.
+        # Unreadable headers are an error only where headers are shown or sent on, or say what or how messages are read.
         self._wants_headers = (
             options.sends_dead_letters
             or bool(options.headers)
+            or bool(wanted_schema_ids(key, value))
             or any(column.key in HEADERS for column in table.metadata)
         )
 
@@ -139,11 +146,14 @@ class RowDecoder:
         Raises:
             TooManyMessagesError: The rows would be too large together; fewer can be decoded.
         """
-        keys, values = self._decode_sides(batch)
-        self._missing.look(batch, values)
+        read, wrong_ids = with_schema_ids(batch, *self._sides)
+        keys, values = self._decode_sides(batch, read)
+        self._missing.look(read, values)
         skipped = {*(keys.skipped if keys else ()), *values.skipped}
-        # In this order: of a message with two errors, that of the key is reported.
-        found = [*(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)]
+        # In this order: of a message with two errors, that of a schema's name is reported, else that of the key.
+        found = [
+            *wrong_ids, *(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)
+        ]  # fmt: skip
         if isinstance(values, ChangedRows):
             self._passed_over.look(batch, values.changes.passed_over)
             found += self._changed_keys.without_key(batch, values, keys)
@@ -153,11 +163,11 @@ class RowDecoder:
         columns = [self._column(field, selection, keys, values) for field in self._schema]
         return Rows(columns, selection.deletes, bad, selection.indexes)
 
-    def _decode_sides(self, batch: RawBatch) -> tuple[DecodedSide | None, Values]:
-        values = self._decode_values(batch.values)
+    def _decode_sides(self, batch: RawBatch, read: RawBatch) -> tuple[DecodedSide | None, Values]:
+        values = self._decode_values(read.values)
         if self._key is None:
             return None, values
-        keys = decode_side(batch.keys, self._key, "key")
+        keys = decode_side(read.keys, self._key, "key")
         self._null_keys.look_at(batch, keys)
         return keys.with_nulls_bad("null-key", _NO_KEY), values
 

@@ -11,13 +11,21 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.connector.bad_messages import DETAILS, ErrorHandler, error_handler
-from pyspark_upsert_kafka.connector.reading.decoded_side import Mask, decode_side
+from pyspark_upsert_kafka.connector.reading.decoded_side import (
+    Mask,
+    decode_side,
+    with_schema_ids,
+)
 from pyspark_upsert_kafka.connector.reading.merged_partitions import merged_rows
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder, Rows
 from pyspark_upsert_kafka.connector.reading.reading_past_end import RangeSnapshot, batches_past
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.connector.reading.witnesses import holds
-from pyspark_upsert_kafka.connector.sides import read_key_side
+from pyspark_upsert_kafka.connector.sides import (
+    read_key_side,
+    read_value_side,
+    wanted_schema_ids,
+)
 from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
@@ -234,11 +242,12 @@ class KeyShares:
         side = read_key_side(table, options)
         if side is None:
             raise ValueError("Keys are shared in snapshots only, and a snapshot has keys.")
-        self._decoder = side.decoder()
+        self._side, self._decoder = side, side.decoder()
 
     def of(self, batch: RawBatch, share: Share) -> RawBatch:
         """The messages of a share."""
-        keys = decode_side(batch.keys, self._decoder, "key")
+        read, _ = with_schema_ids(batch, self._side)
+        keys = decode_side(read.keys, self._decoder, "key")
         shares = np.zeros(len(batch), dtype=np.uint64)
         shares[keys.read] = (row_hashes(keys.rows) % share.count)[keys.read]
         mask: Mask = shares == share.index
@@ -296,13 +305,15 @@ def _last_rows(
 
 def nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     """The rows with nullable columns: deletes among them have NULL in NOT NULL columns."""
-    return pa.RecordBatch.from_arrays(rows.columns, schema.names)
+    fields = [field.with_nullable(True) for field in schema]
+    return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
 
 
 def wanted_details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     """What is needed of a message beside its key, value and offset."""
     shown = (ALL_METADATA[column.key].detail for column in table.metadata)
     wanted = frozenset(detail for detail in shown if detail is not None)
+    wanted |= wanted_schema_ids(read_key_side(table, options), read_value_side(table, options))
     if options.headers:
         wanted |= {Detail.HEADERS}
     if options.merges_partitions:

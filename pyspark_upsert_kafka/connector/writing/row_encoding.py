@@ -11,7 +11,7 @@ after its preimage: that becomes a tombstone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.connector.local_time import local_time, utc_timestamps
-from pyspark_upsert_kafka.connector.sides import written_side
+from pyspark_upsert_kafka.connector.sides import wanted_schema_ids, written_side
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
@@ -28,6 +28,7 @@ from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADER
 from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.batches import with_type
+from pyspark_upsert_kafka.formats.codec import Encoder, HeaderEncoder, Side
 from pyspark_upsert_kafka.kafka.messages import Messages
 
 _IS_NOT_NULL = "it is NOT NULL, however, a null value is being written into it"
@@ -56,8 +57,8 @@ class RowEncoder:
         self._key_columns = table.key_names
         self._value_columns = [field.name for field in table.value]
         self._not_null = [name for name in self._value_columns if name in table.ddl_not_null]
-        self._key = written_side(table, options, "key").encoder()
-        self._value = written_side(table, options, "value").encoder()
+        sides = [written_side(table, options, name) for name in ("key", "value")]
+        self._key, self._value = (side.encoder() for side in sides)
         self._key_names = table.key_message.names
         self._schema = arrow_schema(table.schema)
         self._missing = [
@@ -68,7 +69,10 @@ class RowEncoder:
         self._change_column = table.metadata_column(CHANGE_TYPE)
         self._local_times, self._time_zone = table.local_times, time_zone
         self._metadata = _WrittenMetadata(table, options.table.topics.names, time_zone)
-        self.sets_metadata = any(column.key in _OF_MESSAGES for column in table.metadata)
+        self._schema_ids = _SchemaIdHeaders(sides, self._key, self._value)
+        self.sets_metadata = self._schema_ids.are_written or any(
+            column.key in _OF_MESSAGES for column in table.metadata
+        )
         """Whether messages may have timestamps or headers; if not, a sender is opened that takes none."""
 
     def messages(
@@ -98,12 +102,13 @@ class RowEncoder:
         """
         rows = self._with_missing(self._in_local_time(self._conformed(rows)))
         kinds = self._kinds(rows)
+        keys, values = self._keys(rows), self._values(rows, kinds)
         messages = Messages(
             topics=self._metadata.topics(rows),
-            keys=self._keys(rows),
-            values=self._values(rows, kinds),
+            keys=keys,
+            values=values,
             timestamps=self._metadata.timestamps(rows),
-            headers=self._metadata.headers(rows),
+            headers=self._schema_ids.beside(self._metadata.headers(rows), values),
         )
         preimages = None if kinds is None else kinds == Change.UPDATE_PREIMAGE
         return Changes(messages, preimages if preimages is not None and preimages.any() else None)
@@ -230,6 +235,47 @@ class _WrittenMetadata:
             if each and any(key is None for key, _ in each):
                 raise EncodeError(name, "a header has no key")
         return cast("list[Headers | None]", lists)
+
+
+class _SchemaIdHeaders:
+    """Puts the headers that name schemas behind those of the rows, as Confluent's serializers do.
+
+    A row's own headers of these names are left out, also where the schema is named elsewhere: those of a row that was read
+    would tell readers of another schema.
+
+    Args:
+        sides: Both sides.
+        key: The encoder of keys.
+        value: That of values.
+    """
+
+    def __init__(self, sides: Sequence[Side], key: Encoder, value: Encoder) -> None:
+        self._key = key if isinstance(key, HeaderEncoder) else None
+        self._value = value if isinstance(value, HeaderEncoder) else None
+        self._names = {detail.value for detail in wanted_schema_ids(*sides)}
+
+    @property
+    def are_written(self) -> bool:
+        """Whether schemas are named in headers."""
+        return self._key is not None or self._value is not None
+
+    def beside(
+        self, given: list[Headers | None] | None, values: pa.LargeBinaryArray
+    ) -> list[Headers | None] | None:
+        """The headers of each message; None = none has any. A tombstone has no value, and so no schema of it."""
+        if given is not None and self._names:
+            given = [
+                each and [pair for pair in each if pair[0] not in self._names] for each in given
+            ]
+        if not self.are_written:
+            return given
+        of_deletes: Headers = [] if self._key is None else [self._key.header()]
+        of_upserts = of_deletes if self._value is None else [*of_deletes, self._value.header()]
+        nulls = values.is_null().to_numpy(zero_copy_only=False).tolist()
+        ours: list[Headers | None] = [of_deletes if null else of_upserts for null in nulls]
+        if given is None:
+            return ours
+        return [[*(each or ()), *(more or ())] for each, more in zip(given, ours, strict=True)]
 
 
 def _pair(header: dict[str, Any] | None) -> tuple[str | None, bytes | None]:

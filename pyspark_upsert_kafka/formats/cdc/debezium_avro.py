@@ -59,6 +59,7 @@ def _completed(envelopes: Format) -> Format:
         refuse,
         check_decoder=partial(_check, envelopes),
         newest_schema=partial(_newest_schema, envelopes),
+        with_schema_ids=envelopes.with_schema_ids,
         changes=partial(_changes, envelopes),
     )
 

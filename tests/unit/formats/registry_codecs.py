@@ -42,7 +42,8 @@ class Codecs:
         self, schema: StructType, rows: pa.RecordBatch, given: str | None = None, **more: Any
     ) -> list[bytes]:
         """The messages of some rows."""
-        return Listed(self.writing(schema, given, **more).with_prefix(PREFIX)).encode(rows)
+        writing = self.writing(schema, given, **more)
+        return Listed(writing.with_prefix(PREFIX + writing.after_id)).encode(rows)
 
     def decoder(
         self, schema: StructType, text: str, given: str | None = None, **more: Any

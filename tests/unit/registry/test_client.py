@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.client import (
     UnknownIds,
     context_of,
-    id_of_schema,
     latest_schema,
+    registered_schema,
     schema_of_id,
 )
 from tests.unit.registry.fake_registry import FakeRegistry
@@ -43,7 +43,8 @@ def test_a_schema_that_is_written(registry, type_, sent, register):
     path = "/subjects/s/versions" if register else "/subjects/s"
     registry.answers[path] = [(200, {"id": 5})]
 
-    assert id_of_schema(access(registry), "s", type_, "a schema", register=register) == 5
+    found = registered_schema(access(registry), "s", type_, "a schema", register=register)
+    assert found == (5, None)
 
     assert [asked.body for asked in registry.asked] == [sent]
 
@@ -107,6 +108,44 @@ def test_each_context_has_ids_of_its_own(registry):
 
     assert registry.paths()[:2] == ["/schemas/ids/7", in_staging]
     assert len(registry.paths()) == 4
+
+
+def test_an_address_may_name_a_context(registry):
+    """As Confluent's registry has it: ids, GUIDs and subjects are then asked for below it; a subject may name another one."""
+    way = Access("value.some-registry.", (f"{registry.url}/contexts/.staging",))
+    at = "/contexts/.staging"
+    part = {"name": "part", "subject": "part", "version": 1}
+    for path, answer in {
+        "/schemas/ids/7": {"schema": "by id", "references": [part]},
+        f"/schemas/guids/{GUID}": {"schema": "by guid"},
+        "/schemas/ids/7?subject=%3A.other%3A": {"schema": "other"},
+        "/subjects/part/versions/1": {"schema": "one"},
+        "/subjects/s/versions": {"id": 5, "guid": str(GUID)},
+    }.items():
+        registry.answers[at + path] = [(200, answer)]
+    unknown = UnknownIds()
+
+    assert schema_of_id(way, 7, "AVRO", unknown).references == (Reference("part", "one"),)
+    assert schema_of_id(way, GUID, "AVRO", unknown).text == "by guid"
+    assert schema_of_id(way, 7, "AVRO", unknown, context=":.other:").text == "other"
+    assert registered_schema(way, "s", "AVRO", "a schema", register=True) == (5, GUID)
+
+
+def test_the_default_context_has_a_name(registry):
+    """A subject may be spelled with it; its ids are asked for so, as Confluent's clients do."""
+    registry.answers["/schemas/ids/7?subject=%3A.%3A"] = [(200, {"schema": "default"})]
+
+    assert context_of(":.:orders-value") == ":.:"
+    assert schema_of_id(access(registry), 7, "AVRO", context=":.:").text == "default"
+
+
+@pytest.mark.parametrize("guid", ["", "5", 5, "zz791762-2336-4186-9674-299b90a802e2", {}])
+def test_a_guid_that_is_none(registry, guid):
+    """It does not get into messages."""
+    registry.answers["/subjects/s/versions"] = [(200, {"id": 5, "guid": guid})]
+
+    with pytest.raises(BrokerError, match=r"the GUID .* of a schema, which is none"):
+        registered_schema(access(registry), "s", "AVRO", "a schema", register=True)
 
 
 GUID = UUID("89791762-2336-4186-9674-299b90a802e2")
@@ -277,7 +316,7 @@ def test_an_id_that_is_none(registry, answer, register):
     registry.answers["/subjects/s/versions" if register else "/subjects/s"] = [(200, answer)]
 
     with pytest.raises(BrokerError, match="which is no number of 31 bits"):
-        id_of_schema(access(registry), "s", "AVRO", "a schema", register=register)
+        registered_schema(access(registry), "s", "AVRO", "a schema", register=register)
 
 
 def test_an_id_that_the_registry_does_not_know(registry):

@@ -50,14 +50,13 @@ def known(schema: str, spec: CodecSpec) -> None:
 
 @dataclass(frozen=True)
 class TextEncoder:
-    """Writes the prefix, the indexes and the text."""
+    """Writes the prefix and the text."""
 
     prefix: bytes
 
     def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         """One message a row."""
-        prefix = self.prefix + INDEXES
-        messages = [prefix + text.encode() for text in rows.column(0).to_pylist()]
+        messages = [self.prefix + text.encode() for text in rows.column(0).to_pylist()]
         return pa.array(messages, pa.large_binary())
 
 
@@ -65,7 +64,7 @@ def text_encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncod
     """Refuses a given schema that is no column."""
     schema = given.text if given else spec.schema.names[0]
     known(schema, spec)
-    return SchemaEncoder(schema, TextEncoder)
+    return SchemaEncoder(schema, TextEncoder, after_id=INDEXES)
 
 
 def text_columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> StructType:

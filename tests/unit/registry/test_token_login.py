@@ -237,6 +237,28 @@ def test_a_token_that_is_refused_again(registry, endpoint):
     assert len(registry.asked) == 2
 
 
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("wrap", ["{}", "Bearer {}", "token={}", '{{"t":"{}"}}', "no{}no"])
+def test_a_token_that_no_pattern_knows_is_not_shown(registry, status, wrap):
+    """One without a dot is told by what was sent, also the first of two: a registry may repeat it anywhere in its answer."""
+    opaque = f"ya29+a0{status}/{len(wrap)}"
+    way = access(registry, {**CUSTOM, "bearer-auth.token.provider.config": f"opaque={opaque}"})
+    said = f"{wrap.format(f'{opaque}-1')} and {wrap.format(f'{opaque}-2')} may not"
+    registry.answers[HERE] = [(status, {"error_code": status, "message": said})]
+
+    with pytest.raises(BrokerError) as error:
+        request(way, HERE, {})
+
+    first, *others = sent(registry)
+    assert first == f"{opaque}-1"
+    assert others == ([f"{opaque}-2"] if status == 401 else [])
+    # A second one that was never asked for is nobody's secret.
+    shown = str(error.value) if others else str(error.value).replace(f"{opaque}-2", "")
+    assert "ya29" not in shown
+    assert "***" in shown
+    assert "may not" in shown
+
+
 def test_a_user_who_may_not_read(registry, endpoint):
     """Another token would not help: none is asked for."""
     registry.answers[HERE] = [(403, {"error_code": 403, "message": "Forbidden"})]

@@ -16,8 +16,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "doctor.md"
 def listed() -> set[str]:
     """The checks in the page's table."""
     text = PAGE.read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", text.partition("## ")[2], re.MULTILINE)
-    return {name for row in rows for name in re.findall(r"[a-z-]+", row)}
+    return set(re.findall(r"^\| `([a-z-]+)` \|", text.partition("## ")[2], re.MULTILINE))
 
 
 def nodes() -> Iterator[ast.AST]:

@@ -102,6 +102,7 @@ OF_FORMATS = {
         ("subject", "s", "s", None),
         ("schema", '"int"', '"int"', None),
         ("auto.register.schemas", "false", False, True),
+        ("schema-id-location", "header", "header", "payload"),
         ("basic-auth.credentials-source", "URL", "URL", None),
         ("basic-auth.user-info", "me:pw", "me:pw", None),
         ("bearer-auth.credentials-source", "STATIC_TOKEN", "STATIC_TOKEN", None),
