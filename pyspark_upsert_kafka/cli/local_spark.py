@@ -14,7 +14,7 @@ from pathlib import Path
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from pyspark_upsert_kafka.cli.terminal import interrupts
+from pyspark_upsert_kafka.cli.terminal import interrupts, standard_error_to
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -41,7 +41,7 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").appName("pyspark_upsert_kafka")
     for name, value in _SETTINGS.items():
         builder = builder.config(name, value)
-    with _stderr_to(log), ThreadPool(1) as pool:
+    with standard_error_to(log), ThreadPool(1) as pool:
         # In the main thread Spark would handle Ctrl-C itself, by a call to the JVM, perhaps in the middle of another one.
         pool.apply(builder.getOrCreate)
         session = builder.getOrCreate()
@@ -59,20 +59,3 @@ def _stop(session: SparkSession) -> None:
         warnings.simplefilter("ignore", RuntimeWarning)
         with suppress(Py4JError, OSError):
             pool.apply(session.stop)
-
-
-@contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """Redirects the stderr of processes that are started within the block, for their whole life.
-
-    A log4j setting is not enough: the JVM and the launch script print before they read it.
-    """
-    sys.stderr.flush()
-    terminal = os.dup(2)
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(terminal, 2)
-        os.close(terminal)

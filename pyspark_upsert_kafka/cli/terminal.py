@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -67,6 +68,23 @@ def open_standard_error() -> None:
             os.dup2(dropped, _STANDARD_ERROR)
             os.close(dropped)
         sys.stderr = os.fdopen(_STANDARD_ERROR, "w", closefd=False)
+
+
+@contextmanager
+def standard_error_to(log: Path) -> Iterator[None]:
+    """Redirects the standard error of processes that are started within the block, for their whole life.
+
+    A setting of log4j is not enough: the JVM and the launch script print before they read it.
+    """
+    sys.stderr.flush()
+    terminal = os.dup(_STANDARD_ERROR)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), _STANDARD_ERROR)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, _STANDARD_ERROR)
+        os.close(terminal)
 
 
 def drop_output() -> None:

@@ -38,8 +38,12 @@ from pyspark_upsert_kafka.kafka.cluster import Cluster
 _CREATES_NOTHING = {"properties.allow.auto.create.topics": "false"}
 
 
-def doctor(given: argparse.Namespace) -> int:
+def doctor(given: argparse.Namespace, contradiction: str = "") -> int:
     """Prints each finding as soon as it is there; returns the exit code.
+
+    Args:
+        given: The arguments.
+        contradiction: What is wrong with them; empty = nothing.
 
     Raises:
         OptionError: There is nowhere to print it.
@@ -48,7 +52,7 @@ def doctor(given: argparse.Namespace) -> int:
         raise OptionError("Standard output is closed: there is nowhere to print what is found.")
     found: list[Finding] = []
     seen = set()
-    for finding in _findings(given):
+    for finding in _findings(given, contradiction):
         about = (finding.check, finding.topic)
         if finding.level is Level.NOT_CHECKED and about in seen:
             continue  # it is known already why the check cannot be made
@@ -71,7 +75,19 @@ def _exit_code(levels: Iterable[Level]) -> int:
     return 1 if Level.WARNING in found else 0
 
 
-def _findings(given: argparse.Namespace) -> Iterator[Finding]:
+def _findings(given: argparse.Namespace, contradiction: str) -> Iterator[Finding]:
+    if contradiction:
+        yield error_finding("options", OptionError(contradiction))
+    elif given.spark:
+        # Not before it is asked for: others need no Spark.
+        from pyspark_upsert_kafka.cli.doctor.spark_checks import spark_findings
+
+        yield from spark_findings(given)
+    else:
+        yield from _table_findings(given)
+
+
+def _table_findings(given: argparse.Namespace) -> Iterator[Finding]:
     try:
         raw = {**table_options(given, partial(_mode, given)), **_CREATES_NOTHING}
         options = checked_options(given, raw, stream=raw["read.mode"] == "changelog")

@@ -16,7 +16,8 @@ PAGE = Path(__file__).parents[4] / "docs" / "doctor.md"
 def listed() -> set[str]:
     """The checks in the page's table."""
     text = PAGE.read_text(encoding="utf-8")
-    return set(re.findall(r"^\| `([a-z-]+)` \|", text.partition("## ")[2], re.MULTILINE))
+    rows = re.findall(r"^\| (`[a-z-]+`(?:, `[a-z-]+`)*) \|", text.partition("## ")[2], re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"[a-z-]+", row)}
 
 
 def nodes() -> Iterator[ast.AST]:
