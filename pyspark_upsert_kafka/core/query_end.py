@@ -44,8 +44,21 @@ _RETRIABLE = {
 }
 """The classes whose cause passes by itself, with the public one that each is."""
 
-_DEAD_WORKER = "org.apache.spark.SparkException: Python worker exited unexpectedly"
-"""What Spark says of a task whose process has ended by itself."""
+_DEAD_WORKER = re.compile(
+    r"(?:\A|org\.apache\.spark\.SparkException: |\(org\.apache\.spark\.SparkException\) |terminated with exception: )"
+    r"(?:Python worker exited unexpectedly|Python worker failed to connect back|EOFException occurred while reading the port number)"
+    r"|java\.lang\.IllegalStateException: Python (?:daemon )?failed to launch worker"
+    r"|\A.*\[STREAMING_PYTHON_RUNNER_INITIALIZATION_(?:TIMEOUT|COMMUNICATION)_FAILURE\]"
+)
+"""What Spark says of a Python process, of a task, of the planning or of ``foreachBatch``, that has ended by itself, or has not started
+in time: a machine was too busy, or had no memory.
+
+The sentences are those of ``PythonWorkerFactory``, ``SparkCoreErrors`` and ``error-conditions.json`` of Spark 4.0 to 4.3. A process that
+has said why it cannot start (``Error from python worker``) and a Python that is not there (``Cannot run program``) are not among
+them: neither passes by itself.
+"""
+
+_SAID_WHY = "Error from python worker:"
 
 _SAYS_NOTHING = re.compile(
     r"\Anull\n=== Streaming Query ==="
@@ -64,8 +77,8 @@ class QueryEnd:
         error: The name of the error's class, such as ``DataLossError``; None = it is no error of this package.
         text: What the error says, in one line.
         restart: Whether the query, started again as it is, goes on from its checkpoint once brokers or the schema
-            registry answer again, or since a Python worker died, of a task or of the planning. If not, something has to be
-            changed first.
+            registry answer again, or since a Python worker died or did not start in time, of a task or of the planning. If not,
+            something has to be changed first.
     """
 
     error: str | None
@@ -111,8 +124,10 @@ def why_it_ended(exception: BaseException) -> QueryEnd:
     found = None if raised is None else _OF_THIS_PACKAGE.fullmatch(raised[0])
     if raised is None or found is None:
         first = text.partition("\n")[0]
-        has_died = _DEAD_WORKER in text or _SAYS_NOTHING.match(text) is not None
-        return QueryEnd(None, first, restart=raised is None and has_died)
+        has_died = _DEAD_WORKER.search(text) or _SAYS_NOTHING.match(text)
+        return QueryEnd(
+            None, first, restart=raised is None and has_died is not None and _SAID_WHY not in text
+        )
     return _end(found[1], raised[1])
 
 

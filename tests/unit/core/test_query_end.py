@@ -265,3 +265,64 @@ def test_a_query_whose_worker_has_died_is_started_again():
         traceback=f'Traceback (most recent call last):\n  File "a.py"\nValueError: {DEAD}'
     )
     assert not why_it_ended(SparkError(quoted)).restart
+
+
+QUERY = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+LOST_TASK = (
+    f"{QUERY}Job aborted due to stage failure: Task 1 in stage 3.0 failed 4 times, most recent failure: Lost task 1.3 in stage 3.0 "
+    "(TID 9) (192.0.2.2 executor 1): "
+)
+SPARK = "org.apache.spark.SparkException: "
+NOT_BACK = "Python worker failed to connect back."
+CALLED = "An error occurred while calling o36.start.\n: "
+
+
+@pytest.mark.parametrize(
+    ("said", "restart"),
+    [
+        (
+            f"{LOST_TASK}{SPARK}{NOT_BACK}\n\tat x\nCaused by: java.net.SocketTimeoutException: x",
+            True,
+        ),
+        (f"{QUERY}{NOT_BACK} SQLSTATE: XXKST\n=== Streaming Query ===\n", True),
+        (f"{NOT_BACK}\n=== Streaming Query ===\n", True),
+        (f"{CALLED}{SPARK}{NOT_BACK}\n\tat x", True),
+        (f"(org.apache.spark.SparkException) {NOT_BACK}\n\nJVM stacktrace:\n{SPARK}", True),
+        (
+            f"{LOST_TASK}java.lang.IllegalStateException: Python daemon failed to launch worker with code -1",
+            True,
+        ),
+        (
+            f"{LOST_TASK}java.lang.IllegalStateException: Python failed to launch worker with code -1",
+            True,
+        ),
+        (
+            (
+                f"{LOST_TASK}{SPARK}EOFException occurred while reading the port number from pyspark.daemon's stdout and terminated "
+                "with code: 137."
+            ),
+            True,
+        ),
+        (f"{QUERY}[STREAMING_PYTHON_RUNNER_INITIALIZATION_TIMEOUT_FAILURE] Streaming Runner", True),
+        (f"{QUERY}[STREAMING_PYTHON_RUNNER_INITIALIZATION_COMMUNICATION_FAILURE] Stre", True),
+        (f"{QUERY}[STREAMING_PYTHON_RUNNER_INITIALIZATION_FAILURE] Streaming Runner", False),
+        (
+            (
+                f"{LOST_TASK}{SPARK}\nError from python worker:\n  No module named pyspark\nPYTHONPATH was:\n  /x\n{SPARK}EOFException "
+                "occurred while reading the port number from pyspark.daemon's stdout"
+            ),
+            False,
+        ),
+        (
+            f'{LOST_TASK}java.io.IOException: Cannot run program "/nope": error=2, No such file',
+            False,
+        ),
+        (
+            f"[CAST_INVALID_INPUT] The value '{NOT_BACK}' of the type \"STRING\" cannot be cast",
+            False,
+        ),
+    ],
+)
+def test_a_worker_that_did_not_start(said: str, restart: bool) -> None:
+    """A machine that was too busy has time later; a Python that is not there, or says what it lacks, needs a change first."""
+    assert why_it_ended(SparkError(said)) == QueryEnd(None, said.partition("\n")[0], restart)
