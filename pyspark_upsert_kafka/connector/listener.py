@@ -12,8 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TextIO
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.utils import is_remote
 
 from pyspark_upsert_kafka.connector.reported_writes import WrittenBatches
 from pyspark_upsert_kafka.core.errors import OptionError
@@ -21,7 +23,6 @@ from pyspark_upsert_kafka.core.positions.progress import QueryBatch, QueryTotals
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.listener import (
         QueryIdleEvent,
         QueryProgressEvent,
@@ -103,6 +104,7 @@ class ProgressListener(StreamingQueryListener):
         self._written = WrittenBatches()
         self._runs: Mapping[str, QueryRuns] = {}
         self._is_removed_at_exit = False
+        _RemovalFromClient(self).start()
 
     @property
     def batches(self) -> Mapping[str, QueryBatch]:
@@ -204,9 +206,6 @@ class _RemovalAtExit(threading.Thread):
     @classmethod
     def prepare(cls, listener: StreamingQueryListener) -> None:
         """Within an event of the listener; over Spark Connect nobody calls it from outside."""
-        from pyspark.sql import SparkSession
-        from pyspark.sql.utils import is_remote
-
         session = None if is_remote() else SparkSession.getActiveSession()
         if session is not None:
             removal = cls(listener, session)
@@ -224,9 +223,34 @@ class _RemovalAtExit(threading.Thread):
         context = self._session.sparkContext._jsc  # noqa: SLF001 - Spark offers no other way
         if context is None:  # a session that was stopped has nothing left to report
             return
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped] # a client of Spark Connect may lack it
+
         with suppress(Py4JError, OSError):  # the JVM has ended before, or is too busy
             events = context.sc().listenerBus()
             with suppress(Py4JError):
                 events.waitUntilEmpty(_LAST_EVENTS_MS)
             self._session.streams.removeListener(self._listener)
             events.waitUntilEmpty(_LAST_EVENTS_MS)
+
+
+class _RemovalFromClient(threading.Thread):
+    """Removes a listener from a session of Spark Connect when the main thread ends, also with an exception.
+
+    The client has a thread that waits for the server's events until its last listener is removed, and Python waits for that thread
+    before it calls what is registered with ``atexit``. So a program that fails would never end. This thread does not keep Python
+    from ending.
+    """
+
+    def __init__(self, listener: StreamingQueryListener) -> None:
+        super().__init__(name="removal of a ProgressListener from a client", daemon=True)
+        self._listener = listener
+
+    def run(self) -> None:
+        """The thread."""
+        threading.main_thread().join()
+        if not is_remote():
+            return
+        with suppress(
+            PySparkException
+        ):  # every session has been stopped, and its listeners are removed
+            SparkSession.active().streams.removeListener(self._listener)

@@ -62,3 +62,41 @@ def test_a_program_that_ends_after_its_query(broker: Broker, tmp_path: Path, las
     assert "StackOverflowError" not in done.stderr
     if "stop()" in last:
         assert ", batch 0 (" in done.stdout
+
+
+OVER_CONNECT = """
+import sys
+from pyspark_upsert_kafka import ProgressListener
+from pyspark.sql import SparkSession
+
+server, folder, last = sys.argv[1:]
+spark = SparkSession.builder.remote(server).getOrCreate()
+spark.streams.addListener(ProgressListener(print_to=sys.stdout))
+print("listens", flush=True)
+if last != "before a query":
+    rows = spark.readStream.format("rate").load()
+    query = rows.writeStream.format("noop").option("checkpointLocation", folder).start()
+if last != "the program is done":
+    raise ValueError("a mistake of the program")
+"""
+
+
+@pytest.mark.parametrize("last", ["before a query", "while a query runs", "the program is done"])
+def test_a_client_of_spark_connect_ends(connect_server: str, tmp_path: Path, last: str) -> None:
+    """A program that has not removed its listener ends by itself, also with an exception, and shows that."""
+    program = [
+        sys.executable,
+        "-c",
+        OVER_CONNECT,
+        connect_server,
+        str(tmp_path / "checkpoint"),
+        last,
+    ]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
+
+    assert "listens" in done.stdout
+    if last == "the program is done":
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 1, done.stderr
+        assert "ValueError: a mistake of the program" in done.stderr
