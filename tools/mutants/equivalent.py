@@ -24,6 +24,12 @@ class Equivalent:
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
+        "core/clock.py",
+        "_MOST_DOUBLINGS = 30",
+        "_MOST_DOUBLINGS = 31",
+        "the bound of a pause is reached long before; this keeps the power a number",
+    ),
+    Equivalent(
         "core/errors.py",
         "if text.isprintable(): return text",
         "pass",

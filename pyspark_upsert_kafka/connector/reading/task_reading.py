@@ -305,8 +305,7 @@ def _last_rows(
 
 def nullable(rows: Rows, schema: pa.Schema) -> pa.RecordBatch:
     """The rows with nullable columns: deletes among them have NULL in NOT NULL columns."""
-    fields = [field.with_nullable(True) for field in schema]
-    return pa.RecordBatch.from_arrays(rows.columns, schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays(rows.columns, schema.names)
 
 
 def wanted_details(table: Table, options: ReadOptions) -> frozenset[Detail]:

@@ -247,8 +247,6 @@ def _of_kafka(
     statement: CreateTable, given: dict[str, str], places: dict[str, Place]
 ) -> tuple[dict[str, str], dict[str, Place]]:
     """The options of the connector ``kafka``, where ``format`` means ``value.format``."""
-    if "format" in given and "value.format" in given:
-        raise places["format"].error("'format' and 'value.format' mean the same: leave one out.")
     prefix = f"{given.get('format', '')}."
     renamed = {
         name: f"value.{name}"

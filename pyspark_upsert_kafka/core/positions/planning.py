@@ -175,8 +175,8 @@ def tasks_to_share(range_: Range, count: int) -> int:
     >>> sum(piece.partition == 0 for piece in shared([few, many], 204)) >= 3
     True
     """
-    share = range_.share or Share(0, 1, 1, range_.size)
-    if share.of_all:
+    share = range_.share
+    if share is None or share.of_all:
         return count
     others = share.offsets - range_.size
     return count + math.ceil(others * (count - 1) / range_.size) + share.ranges - 1

@@ -575,6 +575,20 @@ def test_the_columns_of_a_key_are_never_null_under_their_names_in_the_message():
     assert (table.required("key"), table.required("value")) == ({"id"}, {"k_id"})
 
 
+def test_what_a_ddl_declares_virtual_is_not_written():
+    """Rows that were read may have it; a metadata column without VIRTUAL sets what is sent."""
+    ddl = """CREATE TABLE t (
+      id BIGINT, at TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', place INT METADATA FROM 'partition' VIRTUAL,
+      PRIMARY KEY (id) NOT ENFORCED
+    ) WITH ('connector' = 'upsert-kafka')"""
+    options = write_options(table_options(ddl=ddl, **{"primary-key": None}), no_options)
+    at, place = StructField("at", TimestampType()), StructField("place", IntegerType())
+
+    assert [
+        each.name for each in table_to_write(StructType([ID, at, place]), options).metadata
+    ] == ["at"]
+
+
 @pytest.mark.parametrize(
     ("given", "in_ddl", "holds"),
     [

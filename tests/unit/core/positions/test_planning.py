@@ -310,6 +310,7 @@ def test_each_task_of_a_table_of_several_partitions_reads_all_of_them(most):
     ]
     assert {(r.share.ranges, r.share.offsets) for r in plan} == {(2, 12)}
     assert spread(plan, most) == tasks
+    assert spread(shared_by_all(ranges[:1], 1), most) == by_share(shared_by_all(ranges[:1], 1))
     assert by_share(ranges) == [tuple(ranges)]
     assert tasks_to_share(plan[0], 7) == 7
 
