@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.pages import page
 
 _SERVERS = "properties.bootstrap.servers"
 
@@ -65,7 +66,9 @@ def add_connection_arguments(parser: argparse.ArgumentParser, *, or_ddl: bool = 
         help=f"address of Kafka (default: {'that of --ddl, ' if or_ddl else ''}$KAFKA_BOOTSTRAP_SERVERS, or localhost:9092)",
     )
     add_option_argument(
-        parser, "--option", "any other option of the connector (docs/options.md); may be repeated"
+        parser,
+        "--option",
+        f"any other option of the connector ({page('options.md')}); may be repeated",
     )
 
 

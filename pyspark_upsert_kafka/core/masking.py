@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.pages import page
 
 _SECRET = re.compile(
     r"password|passphrase|secret|token(?!\.provider$)|oauthbearer\.config|jaas|user[-.]?info|credential"
@@ -147,7 +148,7 @@ def literal_secrets(given: Mapping[str, str]) -> list[str]:
         f"Spark can print the options of a query with its plan, and does not know by itself that these hold "
         f"a secret: {', '.join(map(repr, names))}. Give a reference in place of the secret, as in "
         "'${env:NAME}' or '${file:/path:key}', or widen Spark's setting "
-        "'spark.sql.redaction.options.regex' (see docs/security.md)."
+        f"'spark.sql.redaction.options.regex' (see {page('security.md')})."
     )
     return [text]
 

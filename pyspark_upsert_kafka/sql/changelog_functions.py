@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql.types import StringType, StructType
 from sqlglot import exp
 
+from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.sql.changelog_calls import FROM, KINDS, TO, ChangelogCall
 from pyspark_upsert_kafka.sql.flink_query import Query, called, table_named
 from pyspark_upsert_kafka.sql.stream_rows import CHANGE, Rows
@@ -26,12 +27,12 @@ _NOT_ONLY_ADDED = (
 )
 _GROUPS = (
     "TO_CHANGELOG of groups is not done: Spark does not say whether a group is new. Write them to an upsert table, and use "
-    "normalize_changelog over it in Python (docs/whole-rows.md)."
+    f"normalize_changelog over it in Python ({page('whole-rows.md')})."
 )
 _UPSERTS = (
     "the input of TO_CHANGELOG is an upsert table, which is read without the rows before: it does not say whether a row is new, nor "
     "what a deleted row was. Write what it says: input => TABLE name PARTITION BY {keys}, op_mapping => MAP['INSERT, UPDATE_AFTER', "
-    "'u', 'DELETE', 'd'], produces_full_deletes => FALSE. Or use normalize_changelog in Python (docs/whole-rows.md)."
+    f"'u', 'DELETE', 'd'], produces_full_deletes => FALSE. Or use normalize_changelog in Python ({page('whole-rows.md')})."
 )
 
 

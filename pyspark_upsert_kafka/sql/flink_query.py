@@ -16,6 +16,7 @@ from sqlglot.dialects.dialect import Dialect, NormalizationStrategy
 from sqlglot.errors import ParseError, TokenError
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, Tokens, place_in
+from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.sql.changelog_calls import (
     FROM,
     TO,
@@ -36,7 +37,7 @@ _HINT = (
     "each statement."
 )
 _QUOTES = "double quotes are not Flink's: write `name` in backticks for a name, and 'text' in single quotes for a text."
-_SYSTEM_TIME = "FOR SYSTEM_TIME AS OF is not supported: Spark keeps no versions of a table. Join in Python (docs/joining.md), or the table as of now in batch mode."
+_SYSTEM_TIME = f"FOR SYSTEM_TIME AS OF is not supported: Spark keeps no versions of a table. Join in Python ({page('joining.md')}), or the table as of now in batch mode."
 _MATCH = "MATCH_RECOGNIZE is not supported: Spark has no counterpart."
 _WINDOWS = {
     "CUMULATE": "CUMULATE is not supported: Spark has no windows that grow. Use TUMBLE or HOP.",

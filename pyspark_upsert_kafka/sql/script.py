@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, definition_of
 from pyspark_upsert_kafka.core.ddl.statement import Name, read_create_table
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, Tokens
+from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.sql.flink_query import Query, read_query, refuse_hints
 from pyspark_upsert_kafka.sql.query_names import Path, without_default
 
@@ -141,7 +142,7 @@ _UNKNOWN = (
 
 _LEAVE_OUT = "it is not needed here: leave it out."
 _BY_PYTHON = "it is not run here: what it would tell can be asked in Python, with printSchema() and explain()."
-_CHANGES = "a table changes by INSERT INTO only: a delete is a row with 'delete' in a column METADATA FROM 'change-type' (docs/sql.md)."
+_CHANGES = f"a table changes by INSERT INTO only: a delete is a row with 'delete' in a column METADATA FROM 'change-type' ({page('sql.md')})."
 
 _NOT_READ = {
     "USE": "there are no catalogs and databases here: name tables alone, and leave it out.",

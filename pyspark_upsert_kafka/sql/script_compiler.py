@@ -321,7 +321,7 @@ def _check_key(rows: Rows, columns: tuple[StructField, ...], table: Table, inser
         columns[min(part)].name if part else "a column that is not selected" for part in rows.key
     ]
     raise insert.query.place.error(
-        f"the rows of the query are told apart by ({', '.join(told)}), and those of '{table.name}' by its primary key "
+        f"the rows of the query are distinguished by ({', '.join(told)}), and those of '{table.name}' by its primary key "
         f"({', '.join(table.key)}): group by the columns of the key and select them unchanged, or declare another PRIMARY KEY."
         f"{_conflict_in_words(insert.on_conflict)}"
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.sql.changelog_calls import FROM, ChangelogCall
 from pyspark_upsert_kafka.sql.changelog_functions import (
     call_of,
@@ -35,11 +36,11 @@ _OF_CHANGES = {
     "where": f"{_FILTERED} {_BATCH}.",
     "group": (
         "aggregating a table that changes is not done in a stream: an update would be counted twice. Use normalize_changelog in "
-        f"Python (docs/aggregating.md). {_BATCH}."
+        f"Python ({page('aggregating.md')}). {_BATCH}."
     ),
     "joins": (
         "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table "
-        f"that changes is joined in foreachBatch (docs/joining.md). {_BATCH}."
+        f"that changes is joined in foreachBatch ({page('joining.md')}). {_BATCH}."
     ),
     "laterals": (
         "UNNEST over a table that changes is not done in a stream: rows that an update leaves out would have to be deleted. "
@@ -64,11 +65,11 @@ _FILTERED_CALL = (
     "query that is the input. Or map UPDATE_BEFORE too, if its rows are there: then rows before and after each change are filtered."
 )
 _GROUPS_OF_IMAGES = (
-    "aggregating a table that changes is not done in a stream: an update would be counted twice. Declare a PRIMARY KEY where the changes "
-    "are read, and use normalize_changelog in Python (docs/aggregating.md), or batch mode, over the table as of now: SET "
+    "aggregating a table that changes is not done in a stream: an update would be counted twice. Declare a PRIMARY KEY where the changes "  # noqa: S608 - a text for people
+    f"are read, and use normalize_changelog in Python ({page('aggregating.md')}), or batch mode, over the table as of now: SET "
     "'execution.runtime-mode' = 'batch'."
 )
-_NESTED = f"a query within an expression is not done in a stream: it would be joined (docs/joining.md). {_BATCH}."
+_NESTED = f"a query within an expression is not done in a stream: it would be joined ({page('joining.md')}). {_BATCH}."
 _OVER = (
     f"OVER is not done in a stream: Spark has windows of time only. Use TUMBLE or HOP. {_BATCH}."
 )

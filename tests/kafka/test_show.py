@@ -328,7 +328,7 @@ def test_topics_without_messages_and_without_a_name(show: Show, broker: Broker) 
 
 
 def test_a_closed_pipe_is_quiet(broker: Broker) -> None:
-    """``show | head`` ends when ``head`` has enough, without a word, with the exit code of SIGPIPE."""
+    """``show | head`` ends when ``head`` has enough, without a message, with the exit code of SIGPIPE."""
     topic = broker.topic()
     broker.produce(topic, *[user(at, "x" * 100) for at in range(5_000)])
     for arguments in (["--output", "json"], ["--follow"]):

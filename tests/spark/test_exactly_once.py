@@ -114,7 +114,7 @@ def test_a_batch_that_runs_again_writes_nothing_twice(broker: Broker, batches: B
 def test_a_checkpoint_set_back_by_one_batch_is_refused(
     broker: Broker, batches: Batches, tmp_path: Path
 ) -> None:
-    """Spark plans the batch anew, with other rows: its number alone would have them passed over."""
+    """Spark plans the batch anew, with other rows: its number alone would have them skipped."""
     topic, before, second = broker.topic(2), tmp_path / "before", batches.files / "001.json"
     second.rename(tmp_path / "later")
     batches.run(sink(broker, topic))

@@ -41,7 +41,7 @@ def message(key: int, name: str | None) -> tuple[str, str | None]:
 def test_what_compaction_takes_before_a_batch_runs_again_is_not_written_and_no_key_is_wrong(
     spark: SparkSession, own_kafka: Callable[..., LocalKafka], tmp_path: Path
 ) -> None:
-    """Tasks that had written are passed over; of the others superseded changes are missing, and each key ends right."""
+    """Tasks that had written are skipped; of the others superseded changes are missing, and each key ends right."""
     kafka = own_kafka(config={"log.cleaner.backoff.ms": "100"})
     broker = broker_at(kafka.bootstrap_servers)
     source = broker.topic(

@@ -75,7 +75,7 @@ def test_what_is_no_decision_of_the_program_stays(code: str) -> None:
 
 
 def test_a_mutation_changes_its_place_alone() -> None:
-    """Also behind other characters than ASCII's; two that look alike are told apart."""
+    """Also behind other characters than ASCII's; two that look alike are distinguished."""
     source = "a = 'é', b < c\nif a:\n    return_(1)\nreturn_(1)\n"
     made = [each.made(source) for each in mutations_of(source, "a.py")]
 

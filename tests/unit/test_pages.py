@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ THE_PROJECT = "The project"
 
 _GROUP = re.compile(r"^## (.+)$", re.MULTILINE)
 _ENTRY = re.compile(r"^- \[([^]]+)\]\(([\w-]+\.md)\): \S.*$", re.MULTILINE)
-_NAMED = re.compile(r"\bdocs/([\w-]+\.md)(?:#([\w-]+))?")
+_NAMED = re.compile(r"(?:\bdocs/|\bpage\([\"'])([\w-]+\.md)(?:#([\w-]+))?")
 _TEST = re.compile(r"\btests/|\btest_\w+\.py\b")
 _BENCHMARK = re.compile(r"(?<!python )benchmarks/")
 
@@ -123,3 +124,36 @@ def test_twenty_questions_have_an_answer() -> None:
 
     assert len(rows) >= 20
     assert all(re.search(r"\]\([\w./-]+\.md", answer) for answer in answers)
+
+
+def test_texts_of_the_package_name_pages_by_their_address() -> None:
+    """An installed package has no folder docs: its texts use `page`, whose address is that in pyproject.toml."""
+    from pyspark_upsert_kafka.core import pages
+
+    declared = re.search(
+        r'^Documentation = "(.*)"$', text_of(ROOT / "pyproject.toml"), re.MULTILINE
+    )
+    strings = {
+        (file.name, node.value)
+        for file in (ROOT / "pyspark_upsert_kafka").rglob("*.py")
+        for node in ast.walk(without_docstrings(ast.parse(text_of(file))))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+    assert declared is not None
+    assert pages.page("index.md") == f"{declared[1]}/index.md"
+    assert [each for each in strings if re.search(r"(?<![\w/])docs/[\w-]+\.md", each[1])] == []
+
+
+def without_docstrings(tree: ast.Module) -> ast.Module:
+    """What a module says to people who use it: not to those who read its code."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not is_text(each)] or [ast.Pass()]  # type: ignore[attr-defined]
+    return tree
+
+
+def is_text(node: ast.AST) -> bool:
+    """Whether a statement is a text alone."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

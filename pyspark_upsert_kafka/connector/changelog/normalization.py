@@ -66,9 +66,9 @@ def without_deletes(last: pa.Table, schema: pa.Schema) -> pa.Table:
 def normalized(last: pa.Table, changes: pa.Table, columns: ChangeColumns) -> Normalized:
     """The last row per key after some changes, and the changes as those of whole rows.
 
-    An upsert of a key without a row is an ``insert``, one of an equal row is nothing, any other is
+    An upsert of a key without a row is an ``insert``, one of an equal row is ignored, any other is
     ``update_preimage`` with the row as it was and ``update_postimage`` with the new one. A delete shows the row as it
-    was; one of a key without a row is nothing, and so is a change that is older than the last one. Metadata is that of the
+    was; one of a key without a row is ignored, and so is a change that is older than the last one. Metadata is that of the
     message that made the change.
 
     Args:

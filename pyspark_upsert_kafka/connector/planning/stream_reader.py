@@ -275,7 +275,7 @@ class ReaderWithLimits(StreamReader):
             return ReadMaxBytes(limits.max_bytes)
         if limits.min_offsets is not None:
             return ReadMinRows(limits.min_offsets)
-        # Trigger.Once asks for all there is: any other limit is told apart from it.
+        # Trigger.Once asks for all there is: any other limit is distinguished from it.
         return ReadMaxRows(_ANY_NUMBER) if limits else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:

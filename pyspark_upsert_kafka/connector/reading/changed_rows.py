@@ -130,7 +130,7 @@ def decode_changes(
     Args:
         messages: The values.
         decoder: The decoder.
-        nulls_delete: Whether a null value is a delete of the row that the message's key tells; otherwise it is nothing.
+        nulls_delete: Whether a null value is a delete of the row that the message's key tells; otherwise it is ignored.
     """
     nulls = nulls_of(messages)
     if nulls is None:

@@ -354,7 +354,7 @@ class _PassedOver:
             if (batch.topic, what) not in self._told:
                 self._told.add((batch.topic, what))
                 logger.warning(
-                    "Topic %r, partition %d, offset %d is %s: it is passed over, and no row changes. Further ones in this topic "
-                    "are passed over without a warning.",
+                    "Topic %r, partition %d, offset %d is %s: it is skipped, and no row changes. Further ones in this topic "
+                    "are skipped without a warning.",
                     batch.topic, batch.partition, batch.offsets[at], what,
                 )  # fmt: skip

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.core.positions.compaction import POLICY, not_compacted
 from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -62,7 +63,7 @@ def speculation(setting: str | None, topics: str) -> list[str]:
     text = (
         f"'spark.speculation' is on while topic {topics} is written: two attempts of a task may write at "
         "the same time, and the slower one may leave an older value of a key last. Turn it off for "
-        "jobs that write (see docs/writing.md)."
+        f"jobs that write (see {page('writing.md')})."
     )
     return [text]
 

@@ -31,6 +31,7 @@ from pyspark_upsert_kafka.core.options.catalog import (
     where,
 )
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, one_spelling
+from pyspark_upsert_kafka.core.pages import page
 
 _TOPICS = frozenset({"topic", "topic-pattern", "path", "paths"})
 _KEYS = frozenset({"primary-key", "key.fields"})
@@ -228,7 +229,7 @@ def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
         raise OptionError(
             "Unsupported options found for 'upsert-kafka': "
             + ", ".join(_told(name, given, supported, formats) for name in unknown)
-            + ".\n\nSupported options, which docs/options.md explains: "
+            + f".\n\nSupported options, which {page('options.md')} explains: "
             + ", ".join(sorted(prefix + option.name for prefix, option in declared))
             + "."
         )

@@ -1,6 +1,6 @@
 """``canal-json``: messages of Canal, as Flink's format of this name reads them: each may hold several rows of a table.
 
-Beyond Flink, every change of a schema is passed over, not only that of the type CREATE, and so are the watermarks that TiCDC writes
+Beyond Flink, every change of a schema is skipped, not only that of the type CREATE, and so are the watermarks that TiCDC writes
 among its messages in this format.
 """
 

@@ -60,7 +60,7 @@ class EnvelopeDecoder:
         self._schema = arrow_schema(spec.value.schema)
 
     def decode(self, messages: Sequence[bytes]) -> DecodedChanges:
-        """The changes of some messages; an empty message is nothing.
+        """The changes of some messages; an empty message is ignored.
 
         Raises:
             TooManyMessagesError: Their rows would be too large together.

@@ -1,6 +1,6 @@
 """``maxwell-json``: messages of Maxwell's daemon, as Flink's format of this name reads them.
 
-Beyond Flink, the rows of a bootstrap are inserts, and what changes no row is passed over.
+Beyond Flink, the rows of a bootstrap are inserts, and what changes no row is skipped.
 """
 
 from __future__ import annotations

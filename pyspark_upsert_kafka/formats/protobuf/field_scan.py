@@ -90,7 +90,7 @@ class _Layout:
         )
 
     def may_skip(self, tag: int) -> bool:
-        """Whether what stands behind a tag that is no field's can be passed over.
+        """Whether what stands behind a tag that is no field's can be skipped.
 
         A field in another wire type than its own is an unknown one, too.
         """

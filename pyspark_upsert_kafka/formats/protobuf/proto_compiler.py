@@ -155,7 +155,7 @@ def _run_protoc(folder: str, origin: str) -> None:
         if len(said) == _MOST_SAID:
             protoc.kill()
     if protoc.returncode == 0:
-        return  # what it may have warned of, as an import that is not used, is nothing to a reader
+        return  # what it may have warned of, as an import that is not used, is ignored by a reader
     text = said.decode(errors="replace")
     lines = [line for line in text.splitlines() if not _LOG_LINE.match(line)]
     if protoc.returncode < 0 and len(said) < _MOST_SAID:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
 
 
@@ -108,12 +109,14 @@ def explained(code: int | None, text: str) -> str:
     """An error in the client's words, and what to do where they do not say it.
 
     >>> explained(30, "Broker: Group authorization failed")
-    'Broker: Group authorization failed (the user has no ACL for the group; docs/security.md lists what is needed)'
+    'Broker: Group authorization failed (the user has no ACL for the group; https://github.com/pyspark-upsert-kafka/pyspark-upsert-kafka/tree/main/docs/security.md lists what is needed)'
     """
     resource = _NOT_ALLOWED.get(code or 0)
     if resource is None:
         return text
-    return f"{text} (the user has no ACL for {resource}; docs/security.md lists what is needed)"
+    return (
+        f"{text} (the user has no ACL for {resource}; {page('security.md')} lists what is needed)"
+    )
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,7 @@ def test_metrics_before_and_after_a_query():
 
 
 def test_the_same_topic_read_twice():
-    """Two sources of a query are told apart by their number, whatever they read."""
+    """Two sources of a query are distinguished by their number, whatever they read."""
     listener = ProgressListener()
     listener.onQueryProgress(done(source(latest=END), source(latest=END)))
 

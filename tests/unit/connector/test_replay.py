@@ -141,7 +141,7 @@ def original(place: TopicPartition, offset: int, time: int, key: bytes | None = 
 def test_each_letter_is_written_back_to_a_topic_that_is_there_and_may_be_written(
     kafka: Kafka,
 ) -> None:
-    """Once, though it became a letter twice; what is no letter is passed over."""
+    """Once, though it became a letter twice; what is no letter is skipped."""
     gone, secret = TopicPartition("gone", 0), TopicPartition("secret", 0)
     kafka.logs = {
         TopicPartition("dead", 0): [

@@ -244,7 +244,7 @@ DEAD = (
 )
 @pytest.mark.parametrize("name", ["", "orders "])
 def test_a_query_whose_planning_has_died_is_started_again(name: str, said: str, restart: bool):
-    """Of the process that plans the batches comes nothing any more, and Spark says that without a word."""
+    """Of the process that plans the batches comes nothing any more, and Spark says that without a text."""
     first = f"[STREAM_FAILED] Query {name}[id = 1-a, runId = 2-b] terminated with exception:{said}"
     error = SparkError(f"{first}\n=== Streaming Query ===\nIdentifier: {name}[id = 1-a]\n")
 

@@ -76,7 +76,7 @@ def test_the_order_of_topics_makes_no_difference():
 
 
 def test_a_receipt_of_many_topics_is_as_short_as_brokers_take_it():
-    """Brokers refuse more than 4096 bytes of metadata; which topics they are is still told apart."""
+    """Brokers refuse more than 4096 bytes of metadata; which topics they are is still distinguished."""
     names = tuple(f"{'t' * 240}{n}" for n in range(100))
     call, other = replace(CALL, topics=names), replace(CALL, topics=names[:-1])
 
@@ -257,7 +257,7 @@ def test_what_brokers_may_have_forgotten_is_told(age_s, retention_s, is_told):
 
 
 def test_later_versions_may_say_more_in_a_receipt():
-    """What is not known in a receipt's metadata is passed over."""
+    """What is not known in a receipt's metadata is skipped."""
     more = json.dumps({**json.loads(CALL.receipt.metadata), "of a later version": 1})
 
     assert is_written(CALL, replace(CALL.receipt, metadata=more))

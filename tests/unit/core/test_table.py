@@ -293,7 +293,7 @@ def test_a_key_column_must_have_a_name_behind_the_prefix():
 
 @pytest.mark.parametrize("table", [snapshot, append, written])
 def test_no_two_columns_have_one_name(table):
-    """Names are told apart regardless of case, as Spark does."""
+    """Names are distinguished regardless of case, as Spark does."""
     with pytest.raises(SchemaError, match=r"^The schema has the column 'name' more than once"):
         table(ID, NAME, field("Name"))
 

@@ -293,7 +293,7 @@ class _Counted(str):
 
 
 def test_a_property_is_looked_for_once_among_those_that_are_required():
-    """A schema with many of both costs no more than its bytes; what is no name among them is passed over."""
+    """A schema with many of both costs no more than its bytes; what is no name among them is skipped."""
     names = [_Counted(f"p{at}") for at in range(500)]
     schema = {
         "properties": {str(name): {"type": "string"} for name in names},

@@ -115,7 +115,7 @@ class RefusedError(Exception):
 
 MISBEHAVIOURS: dict[str, tuple[Callable[[], object], str]] = {
     "raises": (raising(KeyError("no such role")), r"KeyError: 'no such role'\."),
-    "raises without a word": (raising(ValueError()), r"ValueError\."),
+    "raises without a text": (raising(ValueError()), r"ValueError\."),
     "raises what ends a process": (raising(SystemExit(3)), r"SystemExit: 3\."),
     "raises a timeout of its own": (raising(TimeoutError("sts")), r"TimeoutError: sts\."),
     "raises with a secret": (

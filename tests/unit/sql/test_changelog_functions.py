@@ -183,7 +183,7 @@ def test_a_batch_has_no_changes(call: str) -> None:
 
 
 def test_rows_before_and_after_have_no_key() -> None:
-    """The key of the table that they are written to tells them apart, which is warned of; a declared key is not."""
+    """The key of the table that they are written to distinguishes them, which is warned of; a declared key is not."""
     images = compile_script(f"{TABLES}{CDC_TABLES}INSERT INTO users SELECT * FROM people")
     keyed = compile_script(f"{TABLES}{CDC_TABLES}INSERT INTO users SELECT * FROM keyed")
 

@@ -46,9 +46,9 @@ def test_which_columns_are_filled(script: str, columns: list[str]) -> None:
          "INSERT INTO u (id) VALUES (1)"), "column 'must' of 'u' is NOT NULL and gets no value"),
         ("INSERT INTO windows (seen) SELECT 1", "'windows' has no column 'seen' that can be written"),
         ("INSERT INTO counts (n, n) SELECT 1, 2", "column 'n' is there more than once."),
-        ("INSERT INTO counts SELECT UPPER(region), COUNT(*) FROM views GROUP BY region", "the rows of the query are told"),
-        ("INSERT INTO counts SELECT region, COUNT(*) FROM views GROUP BY region, page", "the rows of the query are told"),
-        ("INSERT INTO counts SELECT name, id FROM users", "the rows of the query are told apart by (n), and those of"),
+        ("INSERT INTO counts SELECT UPPER(region), COUNT(*) FROM views GROUP BY region", "the rows of the query are distinguished"),
+        ("INSERT INTO counts SELECT region, COUNT(*) FROM views GROUP BY region, page", "the rows of the query are distinguished"),
+        ("INSERT INTO counts SELECT name, id FROM users", "the rows of the query are distinguished by (n), and those of"),
         (("CREATE TABLE kinds (id BIGINT, kind STRING METADATA FROM 'change-type', PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = "
           "'upsert-kafka', 'topic' = 'k', 'properties.bootstrap.servers' = 'x:1', 'key.format' = 'json', 'value.format' = 'json'); "
           "INSERT INTO kinds SELECT id, 'upsert' FROM users"),

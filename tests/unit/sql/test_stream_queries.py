@@ -57,7 +57,7 @@ def test_what_the_rows_of_a_stream_are(
         ("SELECT * FROM (SELECT region, COUNT(*) AS n FROM views GROUP BY region) WHERE n > 1", "filtering"),
         ("SELECT name, COUNT(*) FROM users GROUP BY name", "aggregating a table that changes"),
         ("SELECT COUNT(*) FROM users", "aggregating a table that changes"),
-        ("SELECT * FROM users AS u JOIN views AS v ON u.id = v.user_id", "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table that changes is joined in foreachBatch (docs/joining.md)."),
+        ("SELECT * FROM users AS u JOIN views AS v ON u.id = v.user_id", "joining is not done in a stream: Spark joins streams of rows that are only added, with watermarks, in Python; a table that changes is joined in foreachBatch (https://github.com/pyspark-upsert-kafka/pyspark-upsert-kafka/tree/main/docs/joining.md)."),
         ("SELECT v.page FROM views AS v, views AS w WHERE v.page = w.page", "joining is not done"),
         ("SELECT region, COUNT(*) FROM views GROUP BY region HAVING COUNT(*) > 1", "HAVING is not done"),
         ("SELECT DISTINCT page FROM views", "SELECT DISTINCT is not done"),

@@ -118,7 +118,7 @@ def test_retention(configs: dict[str, str], level: Level, said: str) -> None:
 
 
 def test_retention_is_nothing_to_a_topic_that_is_only_compacted() -> None:
-    """And tombstones are nothing to one that is not."""
+    """And tombstones do not matter to one that is not."""
     assert "retention" not in found(TOPIC)
     assert "tombstones" not in found(configured(cleanup_policy="delete"))
 

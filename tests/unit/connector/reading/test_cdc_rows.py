@@ -82,7 +82,7 @@ CHANGES = fake_batch(
 
 
 def test_the_key_of_the_row() -> None:
-    """Without a key format null and empty values are nothing, and keys of messages are not looked at."""
+    """Without a key format null and empty values are ignored, and keys of messages are not looked at."""
     assert shown(CHANGES, **ROW_KEY) == [
         (1, "a", "upsert", 0),
         (1, None, "delete", 1),
@@ -93,7 +93,7 @@ def test_the_key_of_the_row() -> None:
 
 
 def test_a_null_value_is_a_delete_where_the_message_key_is_read() -> None:
-    """Compaction may have left nothing else of a delete; a second one does no harm. An empty value is nothing."""
+    """Compaction may have left nothing else of a delete; a second one does no harm. An empty value is ignored."""
     assert shown(CHANGES, **BOTH_KEYS) == [
         (1, "a", "upsert", 0),
         (1, None, "delete", 1),
@@ -124,7 +124,7 @@ def test_keys_with_their_schema() -> None:
 
 
 def test_images() -> None:
-    """Without a primary key there are rows before and after each change; null values are nothing."""
+    """Without a primary key there are rows before and after each change; null values are ignored."""
     assert shown(CHANGES, **IMAGES) == [
         (1, "a", "insert", 0),
         (1, "a", "update_preimage", 1),

@@ -55,7 +55,7 @@ def test_a_message_has_the_header_with_the_value(headers, fits):
 
 
 def test_all_headers_are_needed():
-    """A message that lacks one of them is passed over."""
+    """A message that lacks one of them is skipped."""
     messages = batch([ORDER], [ORDER, TENANT], [TENANT], [TENANT, INVOICE, ORDER])
 
     assert chosen(messages, wanted=(ORDER, TENANT)) == [[1, 3]]

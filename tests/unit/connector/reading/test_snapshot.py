@@ -117,7 +117,7 @@ def test_zeros_are_one_key_and_nans_are_one_key(type_: pa.DataType) -> None:
     ],
 )
 def test_keys_of_every_kind(type_: pa.DataType, one: Any, other: Any) -> None:
-    """Keys of every type are told apart, NULL too."""
+    """Keys of every type are distinguished, NULL too."""
     changes = [(one, 1, False), (other, 2, False), (one, 3, False), (other, 0, True)]
     assert table(changes, key_type=type_) == [(one, 3)]
 

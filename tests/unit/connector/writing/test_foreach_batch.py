@@ -50,7 +50,7 @@ def test_calls_are_numbered_within_a_batch():
     ],
 )
 def test_a_call_is_told_from_those_before_it(second, is_known_by_it):
-    """By what the sink is; the same rows need not be told apart, and receipts elsewhere are not seen."""
+    """By what the sink is; the same rows need not be distinguished, and receipts elsewhere are not seen."""
     numbers = CallNumbers()
     numbered(numbers, CALL)
     numbered(numbers, replace(CALL, sink="anything else"))

@@ -108,7 +108,7 @@ def test_each_message_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_same_key_in_two_topics_is_two_changes() -> None:
-    """With topics of their own, messages are told apart by both."""
+    """With topics of their own, messages are distinguished by both."""
     held = NewestChanges(100)
     assert list(held.add(changes(range(4), 1, ["t", "u", "u", "t"]))) == []
     assert list(held.add(changes(range(4, 6), 1, "u"))) == []

@@ -32,7 +32,7 @@ TOKENS = {
 
 @pytest.mark.parametrize(("sql", "tokens"), TOKENS.items())
 def test_tokens(sql: str, tokens: str) -> None:
-    """Words, names, texts, numbers and marks are told apart as Flink does; comments are left out."""
+    """Words, names, texts, numbers and marks are distinguished as Flink does; comments are left out."""
     *found, end = tokenize(sql)
 
     assert " ".join(f"{token.kind}:{token.text}" for token in found) == tokens

@@ -1148,7 +1148,9 @@ def suggestion(name, planned=stream):
     first, second = str(error.value).split("\n\n")
     begin = f"Unsupported options found for 'upsert-kafka': '{name.lower()}'"
     assert first.startswith(begin)
-    assert second.startswith("Supported options, which docs/options.md explains: connector, ddl, ")
+    assert second.startswith(
+        "Supported options, which https://github.com/pyspark-upsert-kafka/pyspark-upsert-kafka/tree/main/docs/options.md explains: connector, ddl, "
+    )
     return first.removeprefix(begin).removesuffix(".").strip()
 
 
@@ -1266,7 +1268,7 @@ def test_all_unknown_names_are_told_at_once():
     text_ = str(error.value)
     assert text_.startswith(
         "Unsupported options found for 'upsert-kafka': 'topics' (Did you mean 'topic'?), 'zzz'.\n\n"
-        "Supported options, which docs/options.md explains: connector, ddl, "
+        "Supported options, which https://github.com/pyspark-upsert-kafka/pyspark-upsert-kafka/tree/main/docs/options.md explains: connector, ddl, "
     )
     supported = text_.split("explains: ")[1].removesuffix(".").split(", ")
     assert {*OPTIONS, "properties.<name>", "metadata.<column>", "key.json.ignore-parse-errors"} <= {

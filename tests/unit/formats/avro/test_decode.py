@@ -191,14 +191,14 @@ CHAIN = StructType([StructField("id", LONG), StructField("next", column(LONG))])
     [(0, {"id": 7}), (100, {"id": 7}), (101, "Node stands within itself more than 100 times")],
 )
 def test_a_record_within_itself_is_passed_over(depth, expected):
-    """Whatever no column wants is passed over, however often it nests, up to a limit."""
+    """Whatever no column wants is skipped, however often it nests, up to a limit."""
     ids = StructType([StructField("id", LONG)])
     message = b"\x0e\x02" * depth + b"\x0e\x00"
     assert outcome(datum_decoder(NODE, ids), message) == expected
 
 
 def test_a_record_within_itself_is_read_as_deep_as_the_columns():
-    """Columns end somewhere; what nests deeper is passed over."""
+    """Columns end somewhere; what nests deeper is skipped."""
     inner = StructType([StructField("id", LONG)])
     two = StructType([StructField("id", LONG), StructField("next", inner)])
     assert outcome(datum_decoder(NODE, two), b"\x02\x02\x04\x02\x06\x00") == {
@@ -227,7 +227,7 @@ SKIPPED = record(
     ],
 )  # fmt: skip
 def test_fields_without_a_column_are_passed_over(start):
-    """A block with its size in bytes is passed over without a look into it."""
+    """A block with its size in bytes is skipped without a look into it."""
     decoder = datum_decoder(SKIPPED, column(LONG))
     assert outcome(decoder, start + long(7)) == {"c": 7}
 

@@ -247,7 +247,7 @@ def test_items_without_bytes_are_few(items, data, is_read, asserts_memory):
 
 
 def test_many_records_within_themselves_are_no_items_without_bytes():
-    """A tree of more nodes than that is passed over."""
+    """A tree of more nodes than that is skipped."""
     schema = record("Top", a="long", t=record("N", children=array("N")))
     wide = long(7) + long(3 * MOST_EMPTY) + long(0) * 3 * MOST_EMPTY + long(0)
     assert datum_decoder(schema, A).decode([wide]).rows.column(0).to_pylist() == [7]

@@ -165,7 +165,7 @@ OTHER = message("INSERT", [{"id": "not a number"}]) | {"table": "orders"}
     ],
 )
 def test_tables_and_databases_that_are_read(options: dict[str, str], places: list[int]) -> None:
-    """Messages of others are nothing, whatever is in them; the whole name must match."""
+    """Messages of others are ignored, whatever is in them; the whole name must match."""
     found = decoded(OTHER, INSERT, OTHER | {"type": "CREATE"}, b"", **options)
     assert [int(place) for place in found.places] == places
     assert not found.errors

@@ -64,7 +64,7 @@ def decoder(columns: str = "id BIGINT", **given: Any) -> Decoder:
 
 
 def values(decoded: Decoded) -> list[Any]:
-    """The only column of keys; NULL for one that is passed over."""
+    """The only column of keys; NULL for one that is skipped."""
     assert decoded.errors == {}
     return decoded.rows.column(0).to_pylist()
 

@@ -220,7 +220,7 @@ def test_a_line_break_alone_is_an_empty_field():
     ],
 )
 def test_ignoring_parse_errors(message, expected):
-    """With ignore-parse-errors bad and missing fields are NULL, other bad messages passed over."""
+    """With ignore-parse-errors bad and missing fields are NULL, other bad messages skipped."""
     assert read_rows(THREE, message, ignore_parse_errors=True) == expected
 
 
@@ -233,7 +233,7 @@ def test_ignoring_parse_errors_inside_a_field():
 
 
 def test_columns_that_are_not_null():
-    """A NOT NULL column without a value is an error, and passed over when errors are ignored."""
+    """A NOT NULL column without a value is an error, and skipped when errors are ignored."""
     schema = required(a=LONG, b=LONG)
     assert read_rows(schema, "1,") == "field 'b' is NOT NULL, but is null or missing"
     assert read_rows(schema, "1,x", ignore_parse_errors=True) == "skipped"
@@ -259,7 +259,7 @@ def test_comments(message, expected):
 
 @pytest.mark.alone("asserts how much memory is taken")
 def test_many_lines_of_comments():
-    """They are passed over one by one: a match of all of them would take ninety times their bytes."""
+    """They are skipped one by one: a match of all of them would take ninety times their bytes."""
     split = splitter(dialect_of(spec(THREE, allow_comments=True)), 3)
     message = b"#\n" * 500_000 + b"a,1,c"
     tracemalloc.start()

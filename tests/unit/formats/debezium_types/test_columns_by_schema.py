@@ -161,7 +161,7 @@ def test_values_under_a_null_are_no_errors():
 
 
 def test_where_errors_are_ignored_a_bad_value_is_null_or_its_message_is_skipped():
-    """NULL where the column may be NULL; a NOT NULL one makes the message one that is passed over."""
+    """NULL where the column may be NULL; a NOT NULL one makes the message one that is skipped."""
     columns = StructType(
         [StructField("d", DateType()), StructField("must", DateType(), nullable=False)]
     )

@@ -128,7 +128,7 @@ def test_a_message_that_only_begins_like_the_others_is_read_exactly(tail, rows):
 
 
 def test_messages_that_cannot_be_read_are_skipped_where_errors_are_ignored():
-    """As ``ignore-parse-errors`` of JSON: a bad value is NULL, what is no JSON is passed over."""
+    """As ``ignore-parse-errors`` of JSON: a bad value is NULL, what is no JSON is skipped."""
     decoder = schema_decoder(COLUMNS, **{"ignore-parse-errors": True})
 
     found = decoder.decode(

@@ -340,7 +340,7 @@ def test_what_is_no_object_cannot_be_decoded(message, part):
 
 @pytest.mark.parametrize(("message", "part"), NOT_OBJECTS)
 def test_what_is_no_object_is_skipped_when_ignored(message, part):
-    """With ignore-parse-errors a message that is no object is passed over, not a row of NULLs."""
+    """With ignore-parse-errors a message that is no object is skipped, not a row of NULLs."""
     decode = decoder(columns(c=LONG), ignore_parse_errors=True).decode
     decoded = decode([b'{"c":1}', message, b'{"c":"x"}'])
     assert decoded.skipped == {1}
@@ -519,7 +519,7 @@ MAPS = [
 
 @pytest.mark.parametrize(("kind", "texts"), MAPS)
 def test_maps_are_read_by_columns(kind, texts):
-    """Of duplicate names the last wins, and null, empty and missing ones are told apart."""
+    """Of duplicate names the last wins, and null, empty and missing ones are distinguished."""
     many = [b'{"other":[1],"c":%b,"d":%b}' % (text, text) for text in texts] + [b"{}"]
     schema = columns(c=kind, d=kind)
     vectorised = compile_vectorised_path(schema, arrow_schema(schema), settings_of(spec(schema)))
