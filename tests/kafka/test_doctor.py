@@ -275,6 +275,21 @@ def test_bad_messages_and_messages_without_keys(
     assert ("error-handling.mode" in found["bad-messages"]["advice"]) == (mode == "fail")
 
 
+@pytest.mark.parametrize(("kept_from", "level"), [(0, None), (2, "error")])
+def test_a_past_that_is_gone(
+    doctor: Doctor, broker: Broker, kept_from: int, level: str | None
+) -> None:
+    """For the time that the options name; the time from which on there is a table is part of the advice."""
+    topic = broker.topic(cleanup_policy="compact", min_compaction_lag_ms="86400000")
+    broker.produce(topic, *(user(number, "Asia") for number in range(4)))
+    if kept_from:
+        delete_before(broker, topic, kept_from)
+
+    _, found = doctor(topic, *TABLE, "--option", "scan.bounded.timestamp=2026-01-31T12:00:00Z")
+    assert levels(found).get("past") == level
+    assert level is None or "No time up to 20" in found["past"]["advice"]
+
+
 def test_messages_of_another_table(doctor: Doctor, broker: Broker) -> None:
     """Values that have none of the columns are a warning, which is not printed a second time."""
     topic = broker.topic(cleanup_policy="compact")

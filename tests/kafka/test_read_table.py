@@ -23,7 +23,7 @@ from pyspark_upsert_kafka import (
     read_table,
 )
 from tests.conftest import Broker, options
-from tests.kafka.conftest import Edge, eventually
+from tests.kafka.conftest import Edge, delete_before, eventually, own_messages
 
 COLUMNS = "id BIGINT, name STRING"
 T0 = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -347,3 +347,24 @@ def test_a_key_in_several_partitions(table: Table, broker: Broker) -> None:
     merging = {"scan.snapshot.merge-partitions": "true"}
     assert rows(table(topic, **merging)) == [(1, "new"), (3, "x")]
     assert rows(table(topic, **merging, minPartitions="3")) == [(1, "new"), (3, "x")]
+
+
+def test_a_past_that_is_gone_is_told(
+    table: Table, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Retention has taken the messages of that time: the table is empty, and a warning says since when there is one."""
+    topic = broker.topic(cleanup_policy="delete", retention_ms="-1")
+    messages = [row(number % 10, "Asia") for number in range(30)]
+    broker.produce(topic, *messages)
+    delete_before(broker, topic, 20)
+
+    assert rows(table(topic, at="2026-01-31T12:00:00Z")) == []
+    (told,) = own_messages(caplog)
+    assert (
+        f"has no row of topic {topic!r}, partition 0 (its messages before offset 20 are gone, the"
+        in told
+    )
+    assert "No time up to 20" in told
+    caplog.clear()
+    assert len(rows(table(topic))) == 10
+    assert own_messages(caplog) == []

@@ -20,7 +20,12 @@ from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import checkpoint_finding
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen, error_finding
 from pyspark_upsert_kafka.cli.doctor.message_sample import SampleFacts, sampled
 from pyspark_upsert_kafka.cli.doctor.sample_checks import check_sample, memory_findings
-from pyspark_upsert_kafka.cli.doctor.topic_checks import SeenTopics, seen_topics, topic_findings
+from pyspark_upsert_kafka.cli.doctor.topic_checks import (
+    SeenTopics,
+    past_findings,
+    seen_topics,
+    topic_findings,
+)
 from pyspark_upsert_kafka.cli.terminal import write_text
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.closing import closing
@@ -148,14 +153,16 @@ class _Checkup:
             yield from checkpoint_findings(self._given.checkpoint, cluster, topics, options)
 
     def _start_and_end(self, topics: SeenTopics) -> Iterator[Finding]:
-        """What is wrong with offsets that are named, or that a group has committed."""
+        """What is wrong with offsets that are named, or that a group has committed; and with a table of an earlier moment."""
         options = self._options
         goes_on = self._given.checkpoint is not None
         for position in (options.end,) if goes_on else (options.start, options.end):
-            if position.mode not in ("group-offsets", "specific-offsets"):
+            if position.mode not in ("group-offsets", "specific-offsets", "timestamp"):
                 continue
             try:
-                self._cluster.positions(position, topics.view)
+                found = self._cluster.positions(position, topics.view)
+                if position is options.end:
+                    yield from past_findings(found, topics, options)
             except OptionError as error:
                 yield error_finding("options", error)
             except BrokerError as error:

@@ -25,12 +25,13 @@ from pyspark_upsert_kafka.connector.planning.open_transactions import (
     Hidden,
     hidden_messages,
 )
+from pyspark_upsert_kafka.connector.planning.removed_past import removed_past
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.compaction import POLICY
-from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 
 _CONFIGS = (POLICY, RETENTION, RETENTION_BYTES, TOMBSTONES)
@@ -104,6 +105,14 @@ def topic_findings(topics: SeenTopics, options: ReadOptions) -> Iterator[Finding
     for each in topics.facts:
         yield from check_topic(each, options)
     yield from map(_check_open_transaction, hidden_messages(topics.view, options))
+
+
+def past_findings(stop: Positions, topics: SeenTopics, options: ReadOptions) -> Iterator[Finding]:
+    """Whether the table of an earlier moment is known still, if the job reads one up to these offsets."""
+    removed = removed_past(stop, topics.view, options)
+    if removed is not None:
+        level = Level.ERROR if removed.is_whole else Level.WARNING
+        yield Finding("past", level, removed.text, removed.advice)
 
 
 def _topic_facts(cluster: Cluster, options: ReadOptions, view: ClusterView) -> list[TopicFacts]:

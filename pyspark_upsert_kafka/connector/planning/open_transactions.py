@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from pyspark_upsert_kafka.connector.planning.message_time import first_time_ms
 from pyspark_upsert_kafka.core.clock import now_ms, shown_time
-from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.errors import UpsertKafkaError
-from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 
 LONG_MS = 10_000
 """A transaction that is open for so long is worth a warning; younger ones are normal where others write exactly once."""
@@ -76,19 +73,13 @@ def hidden_messages(view: ClusterView, options: ReadOptions) -> list[Hidden]:
 
 
 def _dated(found: Iterable[Hidden], view: ClusterView, options: ReadOptions) -> list[Hidden]:
-    settings = ReadSettings(options.table.properties, False, False, frozenset({Detail.TIMESTAMP}))
-    dated = []
-    for each in found:
-        first = Range(*each.place, each.offset, each.offset + 1, view.topic_ids[each.place.topic])
-        since = None
-        try:
-            with closing(load_client(options.table.client).reader(settings).read(first)) as batches:  # type: ignore[type-var]
-                for batch in batches:
-                    since = batch.timestamps[0] if batch.timestamp_types[0] else None
-        except UpsertKafkaError as error:
-            logger.info("Since when %s has an open transaction is not known: %s", each.place, error)
-        dated.append(Hidden(each.place, each.offset, each.count, since))
-    return dated
+    return [replace(each, since_ms=first_time_ms(_first(each, view), options)) for each in found]
+
+
+def _first(hidden: Hidden, view: ClusterView) -> Range:
+    """The first offset that is hidden."""
+    topic_id = view.topic_ids[hidden.place.topic]
+    return Range(*hidden.place, hidden.offset, hidden.offset + 1, topic_id)
 
 
 def warn_of_hidden(found: Iterable[Hidden]) -> None:

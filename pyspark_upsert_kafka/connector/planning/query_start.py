@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from pyspark_upsert_kafka.connector.planning.removed_past import removed_past
 from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
@@ -37,7 +38,7 @@ def start_offset(
     """Where a new query starts and, for a bounded one, where it stops; and the view of its topics.
 
     A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink; in a
-    bounded query, a partition without an end is not read.
+    bounded query, a partition without an end is not read. A warning is logged if the table as of its end is not known any more.
 
     Args:
         cluster: Says what there is.
@@ -61,6 +62,9 @@ def start_offset(
     if options.end.mode == "unbounded":
         return start, view
     stop = cluster.positions(options.end, view)
+    removed = removed_past(stop, view, options)
+    if removed is not None:
+        logger.warning("%s. %s.", removed.text, removed.advice)
     begins = {tp: at for tp, at in start.positions.items() if tp in stop}
     return replace(start, positions=begins, begins=begins, stop=stop), view
 

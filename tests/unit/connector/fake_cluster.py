@@ -12,7 +12,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning import (
     batch_ends,
-    open_transactions,
+    message_time,
     topic_observer,
 )
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
@@ -236,6 +236,6 @@ def world(patch: pytest.MonkeyPatch) -> World:
         def reader(self, settings: object) -> FakeCluster:
             return cluster
 
-    for module in (topic_observer, batch_ends, open_transactions):
+    for module in (topic_observer, batch_ends, message_time):
         patch.setattr(module, "load_client", lambda name: Client())
     return World(cluster, Clock())

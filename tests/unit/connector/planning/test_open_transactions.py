@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyspark_upsert_kafka.connector.planning import open_transactions
+from pyspark_upsert_kafka.connector.planning import message_time, open_transactions
 from pyspark_upsert_kafka.connector.planning.open_transactions import (
     Hidden,
     hidden_messages,
@@ -112,7 +112,7 @@ class FirstMessages:
 def test_since_when_is_looked_up_for_the_first_three(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each costs a request for one offset; partitions that hide nothing are none of them. Where it is not known, all else is told."""
     client = FirstMessages()
-    monkeypatch.setattr(open_transactions, "load_client", lambda _: client)
+    monkeypatch.setattr(message_time, "load_client", lambda _: client)
     bounds = {TopicPartition("t", n): Bounds(0, 5 + n, 20) for n in (4, 0, 1, 2)}
     view = ClusterView({"t": "id"}, {TopicPartition("t", 3): Bounds(0, 9, 9), **bounds})
 
