@@ -280,7 +280,7 @@ def test_a_past_that_is_gone(
     doctor: Doctor, broker: Broker, kept_from: int, level: str | None
 ) -> None:
     """For the time that the options name; the time from which on there is a table is part of the advice."""
-    topic = broker.topic(cleanup_policy="compact", min_compaction_lag_ms="86400000")
+    topic = broker.topic(cleanup_policy="compact,delete")
     broker.produce(topic, *(user(number, "Asia") for number in range(4)))
     if kept_from:
         delete_before(broker, topic, kept_from)
@@ -298,6 +298,18 @@ def test_messages_of_another_table(doctor: Doctor, broker: Broker) -> None:
 
     assert (code, levels(found)["columns"]) == (1, "warning")
     assert "the values have none of the columns" in found["columns"]["text"]
+
+
+def test_columns_that_no_message_has(doctor: Doctor, broker: Broker) -> None:
+    """Each is a finding, beside columns that are there."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, *(user(number, "Asia") for number in range(3)))
+    columns = ["--schema", "user_id BIGINT, Region STRING, nosuch INT", *TABLE[2:]]
+
+    code, found = doctor(topic, *columns)
+
+    assert (code, levels(found)["columns"]) == (1, "warning")
+    assert "Column 'nosuch' is NULL" in found["columns"]["text"]
 
 
 def test_no_more_messages_are_read_than_asked_for(doctor: Doctor, broker: Broker) -> None:

@@ -8,15 +8,16 @@ The rules are those of Flink's ``DynamicKafkaDeserializationSchema``:
 - a message that a format skips (``ignore-parse-errors``) gives no row;
 - the value of a CDC format says itself what it did: a null one is a delete where the key of messages is read, else nothing.
 
-Messages that are read without an error and hardly as meant are warned of: those that have none of the table's columns, a NULL
+Messages that are read without an error and hardly as meant are warned of: those that lack columns of the table, a NULL
 in a key column, and those of a CDC format that change no row.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 import pyarrow as pa
@@ -123,7 +124,7 @@ class RowDecoder:
         self._key = None if key is None else key.decoder()
         self._decode_values = _value_decoder(table, options, value)
         self._changed_keys, self._passed_over = ChangedKeys(table), _PassedOver()
-        self._missing = _MissingColumns(value)
+        self._missing = _MissingColumns(value, table.key_names, is_table=options.mode == "snapshot")
         only_in_key = not (options.mode == "append" or options.table.is_cdc)
         self._null_keys = _NullKeys(table.key_message.names if only_in_key else [])
         self._formats = _formats(options)
@@ -258,42 +259,84 @@ _LOOKED_AT = 10
 
 
 class _MissingColumns:
-    """Logs a warning, once, when no message of a batch has any of the columns.
+    """Logs a warning, once for each column, when no message of a batch has it: most often its field has another name.
 
-    Such messages belong to another table, or have the columns within an envelope, or under other names. A column that
-    is there and NULL is no reason. Only if all columns of a batch are NULL, a few of its messages are looked into.
+    A column that is there and NULL is no reason. Only while a column has no value yet, a few messages are looked into, and once
+    for each column; one that has a value, or a field, is not asked about again. A field without a value may be left out, so that a
+    few messages of a stream say nothing, unless they have one with nearly the same name.
 
     Args:
         value: The value's format and columns.
+        of_key: The columns of the primary key, which the value may lack.
+        is_table: Whether all messages are read, so that few are all there are.
     """
 
-    def __init__(self, value: Side) -> None:
+    def __init__(
+        self, value: Side, of_key: Collection[str] = (), *, is_table: bool = False
+    ) -> None:
         self._fields, self._columns = value.format.fields, value.spec.schema.names
-        self._is_said = False
+        self._of_key, self._is_table = of_key, is_table
+        self._without_value = {*self._columns} if self._fields is not None else set()
 
     def look(self, batch: RawBatch, values: DecodedSide | ChangedRows) -> None:
-        """Logs the warning, if it is not logged yet and a batch has none of the columns.
+        """Logs the warnings, as far as they are not logged yet and a batch lacks columns.
 
         Args:
             batch: The messages.
             values: What was read of their values.
         """
-        fields_of, rows = self._fields, values.rows
-        if self._is_said or fields_of is None or not self._columns:
+        rows = values.rows
+        if not self._without_value:
             return
-        if any(column.null_count < rows.num_rows for column in rows.columns):
+        self._without_value -= {
+            name for name in self._without_value if rows.column(name).null_count < rows.num_rows
+        }
+        if not self._without_value:
             return
         places = values.places[:_LOOKED_AT].tolist()
-        if not places:
-            return
-        messages = (batch.values[at] for at in places)
-        found = dict.fromkeys(
-            name for each in messages if each is not None for name in fields_of(each)
-        )
+        found = self._names_of_fields(batch, places)
         # An object without fields is how a row of NULLs may be written.
-        if found and not any(column in found for column in self._columns):
-            warn_once(_text(batch, places[0], list(found), self._columns))
-            self._is_said = True
+        if not found:
+            return
+        missing = [
+            name for name in self._columns if name in self._without_value and name not in found
+        ]
+        self._without_value &= {*missing}
+        if len(missing) == len(self._columns):
+            warn_once(_text(batch, places[0], found, self._columns))
+            self._without_value.clear()
+            return
+        for name in missing:
+            near = _near(name, [field for field in found if field not in self._columns])
+            if name not in self._of_key and (near or self._is_table or len(places) == _LOOKED_AT):
+                self._without_value.remove(name)
+                warn_once(_text_of_one(batch.topic, name, near, found))
+
+    def _names_of_fields(self, batch: RawBatch, places: Sequence[int]) -> list[str]:
+        fields_of = self._fields
+        if fields_of is None:
+            return []
+        messages = (batch.values[at] for at in places)
+        return [
+            *dict.fromkeys(
+                name for each in messages if each is not None for name in fields_of(each)
+            )
+        ]
+
+
+_LIKE = 0.8
+"""How alike two names must be for one to be meant by the other."""
+
+
+def _near(name: str, fields: Sequence[str]) -> str | None:
+    """The field that is meant by a name; None = none is like it.
+
+    >>> _near("User_ID", ["id", "userId"]), _near("regoin", ["region"]), _near("name", ["nosuch"])
+    ('userId', 'region', None)
+    """
+    alike = {field.replace("_", "").casefold(): field for field in reversed(fields)}
+    found = get_close_matches(name.replace("_", "").casefold(), alike, 1, _LIKE)
+    return alike[found[0]] if found else None
 
 
 def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str]) -> str:
@@ -302,6 +345,19 @@ def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str
         f"have none of the columns {shown_names(columns)}, so these columns are NULL, except those of the key. The values have the "
         f"fields {shown_names(fields)}. Check the schema: a column must have the name of its field, with the same capital letters. "
         "If the row is within an envelope, as in Debezium's messages, a CDC format reads it: 'value.format' = 'debezium-json'."
+    )
+
+
+def _text_of_one(topic: str, column: str, near: str | None, fields: Sequence[str]) -> str:
+    has = (
+        f"They have {shown_names([near])}"
+        if near
+        else f"They have the fields {shown_names(fields)}"
+    )
+    return (
+        f"Column {shown_names([column])} is NULL: no value that was looked at in topic {topic!r} has a field of this name. {has}. "
+        "A column must have the name of its field, with the same capital letters; if a field is only sent where it is not NULL, "
+        "all is well."
     )
 
 

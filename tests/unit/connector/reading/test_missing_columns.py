@@ -133,13 +133,74 @@ def test_each_format_whose_messages_name_fields() -> None:
     assert [format_named(name, "value").fields for name in ("csv", "raw")] == [None, None]
 
 
-def test_a_column_that_any_row_has_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Messages are looked into only where a whole batch is NULL."""
+def test_a_column_that_has_a_value_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages are looked into only while a column is NULL in all of them."""
 
     def never(*_: object) -> None:
         raise AssertionError("a message was looked into")
 
     monkeypatch.setattr("pyspark_upsert_kafka.formats.json.json_document.parse_object", never)
-    many = batch(*[b'{"id":1}'] * 100)
+    values = [b'{"id":1,"name":"a"}', *[b'{"id":1}'] * 100]
 
-    assert len(decoder(PLAIN).decode(many)) == 100
+    rows = decoder(PLAIN)
+    assert len(rows.decode(batch(*values))) == 101
+    assert len(rows.decode(batch(*values[1:]))) == 100
+
+
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The messages that are looked into from here on."""
+    from pyspark_upsert_kafka.formats.json import json_document
+
+    found: list[bytes] = []
+    parse = json_document.parse_object
+
+    def parsed(message: bytes) -> Any:
+        found.append(message)
+        return parse(message)
+
+    monkeypatch.setattr(json_document, "parse_object", parsed)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("Name", "They have 'Name'."),
+        ("names", "They have 'names'."),
+        ("other", "They have the fields 'id', 'other'."),
+    ],
+)
+def test_a_column_that_no_message_has(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, field: str, told: str
+) -> None:
+    """It is told once, with the field that is meant, if one is like it; and is not looked for again."""
+    looked_at = looks(monkeypatch)
+    rows = decoder(PLAIN)
+    for _ in range(3):
+        rows.decode(batch(*[f'{{"id":1,"{field}":"a"}}'.encode()] * 20))
+
+    (said,) = caplog.messages
+    assert said.startswith("Column 'name' is NULL: no value that was looked at in topic 'orders' ")
+    assert told in said
+    assert len(looked_at) == 10
+
+
+@pytest.mark.parametrize(
+    ("value", "mode", "warnings"),
+    [
+        (b'{"id":1,"other":1}', "changelog", 0),
+        (b'{"id":1,"other":1}', "snapshot", 1),
+        (b'{"id":1,"NAME":1}', "changelog", 1),
+        (b'{"name":"a","Id":1}', "snapshot", 0),
+        (b'{"id":1,"name":null,"names":1}', "snapshot", 0),
+    ],
+)
+def test_few_messages(
+    caplog: pytest.LogCaptureFixture, value: bytes, mode: str, warnings: int
+) -> None:
+    """Those of a table are all there are; of changes, a field that is NULL may be left out. The key says its own columns."""
+    is_stream = mode == "changelog"
+    schema = PLAIN if is_stream else columns("id#", "name")
+    decoder(schema, stream=is_stream).decode(batch(value))
+
+    assert len(caplog.messages) == warnings
