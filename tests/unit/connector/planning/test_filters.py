@@ -13,12 +13,14 @@ from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import (
     Condition,
     FilteredReader,
+    _lowest,
     batch_reader,
     conditions,
 )
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table import table_to_read
 from tests.table_options import table_options
 from tests.unit.children import run
@@ -135,3 +137,12 @@ def test_a_column_cannot_be_key_and_metadata() -> None:
     columns = StructType().add("id", LongType()).add("name", StringType())
     with pytest.raises(SchemaError, match="A key field must be a regular, physical column"):
         table_to_read(columns, options(**{"primary-key": "id", "metadata.id": "offset"}))
+
+
+def test_where_partitions_were_added_the_lowest_of_each_topic_tells() -> None:
+    """It holds the oldest keys of all partitions that are there, so that keys which belong to others now show up in it."""
+    ranges = [
+        Range(topic, at, 0, 9) for topic, at in (("t", 2), ("t", 1), ("u", 0), ("t", 3), ("u", 4))
+    ]
+
+    assert {(each.topic, each.partition) for each in _lowest(ranges)} == {("t", 1), ("u", 0)}
