@@ -288,5 +288,5 @@ def shown(data: bytes | None) -> str:
         text = data.decode()
         begin = printable(text[: _SHOWN + 1])
     except UnicodeDecodeError:
-        begin = repr(data[: _SHOWN + 1])
+        begin = repr(data[:_SHOWN])  # with the quotes it is longer than what is shown
     return begin if len(begin) <= _SHOWN else f"{begin[:_SHOWN]}… ({len(data)} bytes)"

@@ -24,6 +24,12 @@ class Equivalent:
 
 EQUIVALENT: tuple[Equivalent, ...] = (
     Equivalent(
+        "core/metadata.py",
+        "def _parts(type_: DataType, nullable: bool = True) -> tuple[tuple[Any, ...], tuple[bool, ...]]:",
+        "def _parts(type_: DataType, nullable: bool = False) -> tuple[tuple[Any, ...], tuple[bool, ...]]:",
+        "two types are compared, and it is said of both of them",
+    ),
+    Equivalent(
         "core/clock.py",
         "_MOST_DOUBLINGS = 30",
         "_MOST_DOUBLINGS = 31",
@@ -62,14 +68,11 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "stands_for[1:] = by_place[1:] <= earliest[:-1]",
         "no two messages are overwritten by the same one",
     ),
-    *(
-        Equivalent(
-            "core/errors.py",
-            f"begin = {made}[: _SHOWN + 1])",
-            f"begin = {made}[: _SHOWN + 2])",
-            "what is more than is shown is cut below",
-        )
-        for made in ("printable(text", "repr(data")
+    Equivalent(
+        "core/errors.py",
+        "begin = printable(text[: _SHOWN + 1])",
+        "begin = printable(text[: _SHOWN + 2])",
+        "what is more than is shown is cut below",
     ),
     Equivalent(
         "core/bytes_column.py",

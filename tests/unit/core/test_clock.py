@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from pyspark_upsert_kafka.core.clock import Backoff, SystemClock, now_ms
@@ -37,3 +39,14 @@ def test_the_time_now_is_in_milliseconds():
             return 1.5
 
     assert now_ms(Clock()) == 1_500
+
+
+def test_the_clock_of_the_machine_is_that_of_python(monkeypatch):
+    """It sleeps and tells the time as the module `time` does."""
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(time, "monotonic", lambda: 2.5)
+    clock = SystemClock()
+    clock.sleep(1.5)
+
+    assert (slept, clock.monotonic()) == ([1.5], 2.5)

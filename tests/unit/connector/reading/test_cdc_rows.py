@@ -264,6 +264,15 @@ def test_metadata_of_the_format() -> None:
     ]
 
 
+def test_a_key_message_without_the_key_columns_needs_no_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The row has them, or the message is a bad one."""
+    decoder(**BOTH_KEYS).decode(fake_batch((b'{"ID":1}', envelope("c", after=(1, "a")))))
+
+    assert not [each for each in caplog.messages if each.startswith("Key column")]
+
+
 def test_a_key_unlike_the_rows_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     """The row's key is taken; an update of the key is no such case."""
     moved = fake_batch((key(2), envelope("u", (1,), (2,))), (key(2), envelope("d", (2,))))
