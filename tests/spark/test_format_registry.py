@@ -8,12 +8,14 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from pyspark_upsert_kafka import read_table
+from pyspark_upsert_kafka import read_table, upsert_sink
 from tests.conftest import Broker, options
+from tests.guid_registry import guid_registry
 from tests.local_registry import Registry
 from tests.spark.batches import refused, save
 from tests.spark.conftest import rows, run_to_end
 from tests.spark.streams import Batches
+from tests.spark.test_exactly_once import Batches as Runs
 
 
 def given(
@@ -109,6 +111,87 @@ def test_a_stream_of_a_table_that_changes(
     assert sorted(map(tuple, map(dict.values, in_arrow))) == [
         (id_, {"a": a, "c": c}, c) for id_, a, c in newest
     ]
+
+
+OTHER_FORMAT = pytest.mark.long("the same with another format")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "avro-confluent",
+        pytest.param("json-registry", marks=OTHER_FORMAT),
+        pytest.param("proto-registry", marks=OTHER_FORMAT),
+    ],
+)
+def test_schemas_in_headers(spark: SparkSession, broker: Broker, tmp_path: Path, name: str) -> None:
+    """Batches and streams write and read them, also beside messages that begin with an id, and in the first batch of ``full``."""
+    columns = "id BIGINT NOT NULL, name STRING, _change_type STRING"
+
+    def write(*changes: tuple[object, ...]) -> None:
+        save(spark.createDataFrame(list(changes), columns), {**it, **located})
+
+    with guid_registry() as guids:
+        it = given(broker, broker.topic(), guids.url, name=name)
+        located: dict[str, str] = {}
+        write((1, "a", "upsert"), (2, "b", "upsert"))
+        located = {f"{side}.{name}.schema-id-location": "header" for side in ("key", "value")}
+        write((2, "B", "upsert"), (3, "c", "upsert"))
+        write((1, None, "delete"))
+        batches = Batches(tmp_path / "checkpoint")
+        full = {**it, "scan.startup.mode": "full"}
+        run_to_end(batches.start(spark.readStream.format("upsert-kafka").options(**full).load()))
+        write((3, None, "delete"), (4, "d", "upsert"))
+        run_to_end(batches.start(spark.readStream.format("upsert-kafka").options(**full).load()))
+
+        seen = [[each for each, _ in message.headers] for message in broker.messages(it["topic"])]
+        found = rows(table(spark, it, **{"read.mode": "snapshot"}))
+        copied = {**given(broker, broker.topic(), guids.url, name=name), **located}
+        frame = spark.readStream.format("upsert-kafka").options(**it).load()
+        writer = frame.writeStream.format("upsert-kafka").options(**copied)
+        writer = writer.option("checkpointLocation", str(tmp_path / "copy"))
+        run_to_end(writer.trigger(availableNow=True).start())
+        copies = rows(table(spark, copied, **{"read.mode": "snapshot"}))
+
+    both = ["__key_schema_id", "__value_schema_id"]
+    assert sorted(seen) == sorted([[], [], both, both, both[:1], both[:1], both])
+    assert sorted(row[:-1] for row in batches.rows[0]) == [(2, "B", "upsert"), (3, "c", "upsert")]
+    assert sorted(row[:-1] for row in batches.rows[1]) == [(3, None, "delete"), (4, "d", "upsert")]
+    assert found == copies == [(2, "B"), (4, "d")]
+
+
+@pytest.mark.classic("exactly once is refused over Spark Connect")
+@pytest.mark.long("the same exactly once")
+def test_schemas_in_headers_exactly_once(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """The headers are those of each message; a batch that runs again writes nothing twice."""
+    with guid_registry() as guids:
+        it = given(broker, broker.topic(), guids.url)
+        it |= {f"{side}.avro-confluent.schema-id-location": "header" for side in ("key", "value")}
+        sink = upsert_sink(
+            {
+                **it,
+                "sink.parallelism": "2",
+                "sink.delivery-guarantee": "exactly-once",
+                "sink.transactional-id-prefix": it["topic"],
+            }
+        )
+        run = Runs(spark, tmp_path)
+        for _ in range(2):
+            run.add()
+            run.run(sink)
+        run.forget_last()
+        run.run(sink)
+
+        messages = broker.messages(it["topic"])
+        found = rows(table(spark, it, **{"read.mode": "snapshot"}))
+
+    assert found == [(n, "1") for n in range(10)]
+    assert len(messages) == 20
+    assert {tuple(name for name, _ in each.headers) for each in messages} == {
+        ("__key_schema_id", "__value_schema_id")
+    }
 
 
 def test_an_address_that_is_no_registry(

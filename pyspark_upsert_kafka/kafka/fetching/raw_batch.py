@@ -82,13 +82,9 @@ class RawBatch:
 
     def take_schema_ids(self, wanted: Collection[Detail]) -> None:
         """Takes out of the headers those that name schemas; of several with the name the last one counts, as Confluent has it."""
+        last: list[dict[str, bytes | None]] = [dict(each) for each in self.headers if wanted]
         for detail in wanted:
-            values = [
-                next((value for name, value in reversed(each) if name == detail.value), None)
-                if each
-                else None
-                for each in self.headers
-            ]
+            values = [each.get(detail.value) for each in last]
             if any(value is not None for value in values):
                 self.schema_ids[detail] = BytesColumn.of(values)
 

@@ -10,6 +10,7 @@ import ctypes
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import confluent_kafka as ck
@@ -25,11 +26,11 @@ from pyspark_upsert_kafka.kafka.native.library import (
     library,
 )
 from pyspark_upsert_kafka.kafka.native.message_pointers import (
+    HeaderValues,
     MessagePointers,
     bytes_at,
     can_be_read,
     fields_of,
-    last_headers,
     timestamps_of,
 )
 
@@ -128,11 +129,40 @@ class BatchConsumer:
         with self.taken(count, timeout_s) as pointers:
             fields = fields_of(pointers)
             if not fields["err"].any():
-                return _columns(partition, fields, pointers, details), []
+                return self._columns(partition, fields, pointers, details), []
             is_event = fields["err"] != 0
             found = zip(fields[is_event], pointers[is_event], strict=True)
             events = [self._event(message, int(pointer)) for message, pointer in found]
-            return _columns(partition, fields[~is_event], pointers[~is_event], details), events
+            found_rest = fields[~is_event], pointers[~is_event]
+            return self._columns(partition, *found_rest, details), events
+
+    def _columns(
+        self,
+        partition: ck.TopicPartition,
+        fields: Any,
+        pointers: Any,
+        details: frozenset[Detail],
+    ) -> RawBatch:
+        batch = RawBatch(
+            partition.topic,
+            partition.partition,
+            bytes_at(fields["key"], fields["key_size"]),
+            bytes_at(fields["value"], fields["value_size"]),
+            numbers(fields["offset"]),
+        )
+        if Detail.TIMESTAMP in details:
+            found = timestamps_of(pointers)
+            batch.timestamp_types.extend(numbers(found.types))
+            batch.timestamps.extend(numbers(found.ms))
+        ids = details.intersection(SCHEMA_IDS.values())
+        if ids:
+            values = self._headers.last(pointers, [detail.value for detail in ids])
+            batch.schema_ids.update({d: values[d.value] for d in ids if d.value in values})
+        return batch
+
+    @cached_property
+    def _headers(self) -> HeaderValues:
+        return HeaderValues(CHUNK)
 
     def _event(self, message: Any, pointer: int) -> Event:
         """What stands in the place of a message, given its fields; an error may be of no topic."""
@@ -177,27 +207,6 @@ class BatchConsumer:
     def _check(self, code: int) -> None:
         if code:
             raise ck.KafkaException(ck.KafkaError(code))
-
-
-def _columns(
-    partition: ck.TopicPartition, fields: Any, pointers: Any, details: frozenset[Detail]
-) -> RawBatch:
-    batch = RawBatch(
-        partition.topic,
-        partition.partition,
-        bytes_at(fields["key"], fields["key_size"]),
-        bytes_at(fields["value"], fields["value_size"]),
-        numbers(fields["offset"]),
-    )
-    if Detail.TIMESTAMP in details:
-        found = timestamps_of(pointers)
-        batch.timestamp_types.extend(numbers(found.types))
-        batch.timestamps.extend(numbers(found.ms))
-    ids = details.intersection(SCHEMA_IDS.values())
-    if ids:
-        values = last_headers(pointers, [detail.value for detail in ids])
-        batch.schema_ids.update({d: values[d.value] for d in ids if d.value in values})
-    return batch
 
 
 def _close(found: Any, handles: Handles, pointers: MessagePointers) -> None:

@@ -10,7 +10,7 @@ import ctypes
 import importlib
 from collections import deque
 from collections.abc import Sequence
-from ctypes import c_char_p, c_int, c_int64, c_size_t, c_void_p
+from ctypes import c_int64, c_size_t, c_void_p
 from functools import cache, partial
 from itertools import chain, repeat
 from operator import methodcaller
@@ -163,32 +163,50 @@ def timestamps_of(pointers: Any) -> Timestamps:
     return Timestamps(types.astype(np.int64), ms)
 
 
-def last_headers(pointers: Any, names: Sequence[str]) -> dict[str, BytesColumn]:
-    """The value of each of these headers, of several with a name that of the last; None where a message has none.
+class HeaderValues:
+    """Finds headers of messages. Places for what librdkafka finds are made once: to make them costs as much as to ask.
 
-    A header that no message has, or that has no value in any, is left out. Most topics have messages without headers: a loop
-    of NumPy's asks for them, which ends at the first message that has any. From there on each is asked.
+    Args:
+        most: The most messages that are looked at once.
     """
-    count = len(pointers)
-    lists, codes = np.zeros(count, np.uintp), np.zeros(count, np.int64)
-    lists_at = _places_of(lists)
-    call_on_pairs(_headers(), pointers, lists_at, codes)
-    left = slice(int(np.count_nonzero(codes)), count)
-    functions = _functions()
-    asked = pointers[left].tolist(), lists_at[left].tolist()
-    deque(map(functions.rd_kafka_message_headers, *asked), maxlen=0)
-    having = np.flatnonzero(lists)
-    found = {}
-    for name in names if having.size else ():
-        values, sizes = np.zeros(having.size, np.uintp), np.zeros(having.size, np.uintp)
-        places = _places_of(values).tolist(), _places_of(sizes).tolist()
-        get = functions.rd_kafka_header_get_last
-        deque(map(get, lists[having].tolist(), repeat(name.encode()), *places), maxlen=0)
-        if values.any():
-            of_all = np.zeros((2, count), np.uintp)
-            of_all[:, having] = values, sizes
-            found[name] = bytes_at(*of_all)
-    return found
+
+    def __init__(self, most: int) -> None:
+        self._lists, self._list_places = _slots(most, 1)
+        self._values, places = _slots(most, 2)
+        self._value_places = places[::2], places[1::2]
+
+    def last(self, pointers: Any, names: Sequence[str]) -> dict[str, BytesColumn]:
+        """The value of each of these headers, of several with a name that of the last; None where a message has none.
+
+        A header that no message has, or that has no value in any, is left out. Most topics have messages without headers: a loop
+        of NumPy's asks for them, which ends at the first message that has any. From there on each is asked.
+        """
+        count, functions = len(pointers), _functions()
+        lists, codes = self._lists[:count, 0], np.zeros(count, np.int64)
+        lists.fill(0)
+        call_on_pairs(_headers(), pointers, _places_of(lists), codes)
+        left = slice(int(np.count_nonzero(codes)), count)
+        left_ones = pointers[left].tolist(), self._list_places[left]
+        deque(map(functions.rd_kafka_message_headers, *left_ones), maxlen=0)
+        having = np.flatnonzero(lists)
+        found = {}
+        for name in names if having.size else ():
+            values = self._values[: having.size]
+            values.fill(0)
+            asked = lists[having].tolist(), repeat(name.encode()), *self._value_places
+            deque(map(functions.rd_kafka_header_get_last, *asked), maxlen=0)
+            if values.any():
+                of_all = np.zeros((2, count), np.uintp)
+                of_all[:, having] = values.T
+                found[name] = bytes_at(*of_all)
+        return found
+
+
+def _slots(most: int, width: int) -> tuple[Any, list[Any]]:
+    """An array of pointers in rows, and each of its places as an argument of a function."""
+    memory: Any = (c_void_p * (most * width))()
+    places = [ctypes.byref(memory, at * _POINTER) for at in range(most * width)]
+    return np.frombuffer(memory, np.uintp).reshape(most, width), places
 
 
 def _places_of(numbers: Any) -> Any:
@@ -239,10 +257,9 @@ def _functions() -> Any:
     found.rd_kafka_message_destroy.argtypes = (c_void_p,)
     found.rd_kafka_message_timestamp.restype = c_int64
     found.rd_kafka_message_timestamp.argtypes = c_void_p, c_void_p
-    found.rd_kafka_message_headers.restype = c_int
-    found.rd_kafka_message_headers.argtypes = c_void_p, c_void_p
-    found.rd_kafka_header_get_last.restype = c_int
-    found.rd_kafka_header_get_last.argtypes = c_void_p, c_char_p, c_void_p, c_void_p
+    # What they find is seen in the places that they are given. The types of other arguments are not checked: it would cost a third.
+    for of_headers in (found.rd_kafka_message_headers, found.rd_kafka_header_get_last):
+        of_headers.restype, of_headers.argtypes = None, (c_void_p,)
     return found
 
 

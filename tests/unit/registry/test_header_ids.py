@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.schema_registry import header_schema_id_serializer
+from confluent_kafka.schema_registry import header_schema_id_serializer, prefix_schema_id_serializer
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
@@ -47,6 +47,7 @@ from tests.guid_registry import (
 )
 from tests.table_options import table_options
 from tests.unit.registry.fake_registry import FakeRegistry
+from tests.unit.registry.test_debezium_avro import ENVELOPE
 
 KEY, VALUE = "__key_schema_id", "__value_schema_id"
 ID, NAME = StructField("id", LongType()), StructField("name", StringType())
@@ -171,6 +172,52 @@ def test_a_header_that_names_no_schema_is_the_fault_of_its_message(registry, sid
     assert [column.to_pylist() for column in found.columns] == [
         [1, 2], ["a", "b"], ["upsert", "upsert"]
     ]  # fmt: skip
+
+
+def test_envelopes_of_debezium(registry):
+    """CDC formats read the values of their messages in the same way; a bare envelope may begin with a zero byte."""
+    given = table_options(
+        topic="orders", key__format=None, value__format="debezium-avro-confluent",
+        **{"value.debezium-avro-confluent.url": registry.url},
+    )  # fmt: skip
+    messages: list[Message] = []
+    for naming in (header_schema_id_serializer, prefix_schema_id_serializer):
+        conf = {"schema.id.serializer": naming}
+        serializer = AvroSerializer(registry.client, json.dumps(ENVELOPE), conf=conf)
+        for op, before, after in (("c", None, (1, "a")), ("d", (1, "a"), None)):
+            images = [row and {"id": row[0], "name": row[1]} for row in (before, after)]
+            datum = {"before": images[0], "after": images[1], "source": {"db": "shop"}, "op": op}
+            headers: list[tuple[str, bytes | None]] = []
+            value = theirs(serializer, "value", datum, headers)
+            messages.append((None, value, headers))
+
+    found = decoded([*messages, (None, messages[0][1], [(VALUE, b"?")])], COLUMNS, given)
+
+    assert messages[0][1].startswith(b"\0\2")
+    assert [bad.index for bad in found.bad] == [4]
+    assert (
+        list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        == [
+            (1, "a", "upsert"),
+            (1, None, "delete"),
+        ]
+        * 2
+    )
+
+
+def test_messages_without_any_of_the_columns_are_told_of(registry, caplog):
+    """What stands in the header is no part of the message that is looked into."""
+    conf = {"schema.id.serializer": header_schema_id_serializer}
+    serializer = JSONSerializer(JSON_VALUE, registry.client, conf=conf)
+    headers: list[tuple[str, bytes | None]] = []
+    value = theirs(serializer, "value", {"other": 1}, headers)
+    given = table_options(
+        topic="orders", value__format="json-registry", **{"value.json-registry.url": registry.url}
+    )
+
+    assert rows(decoded([(b'{"id":1}', value, headers)], COLUMNS, given)) == [(1, None, "upsert")]
+    assert "the values have none of the columns 'id', 'name'" in caplog.text
+    assert "The values have the fields 'other'" in caplog.text
 
 
 def test_a_tombstone_needs_no_schema(registry):
@@ -417,8 +464,8 @@ def _answer(registry: FakeRegistry) -> None:
     registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 6})]
 
 
-def test_ten_thousand_schemas(registry):
-    """Each is compiled and asked for as if it were alone."""
+def test_many_schemas(registry):
+    """Each is asked for once, and each message is read by its own."""
     key = avro_message(registry, None, 1)[0]
     key_header = avro_message(registry, None, 1)[2][0]
     guids = []
