@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.kafka.local.jars import broker_jars
 from pyspark_upsert_kafka.kafka.local.ports import HOST
 from pyspark_upsert_kafka.kafka.local.security import LocalSecurity, create_accounts
 
-_START_SECONDS = 120.0
+_START_SECONDS = 300.0
 
 _LOG = "-Dorg.slf4j.simpleLogger"
 _FORMAT_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"{_LOG}.defaultLogLevel=warn")

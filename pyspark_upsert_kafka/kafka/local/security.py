@@ -121,7 +121,9 @@ _MODULES = "org.apache.kafka.common.security"
 _SCRAM = f"{_MODULES}.scram.ScramLoginModule required;"
 _MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
 
-_WAIT_S = 60.0
+_WAIT_S = 300.0
+"""A broker on a busy machine may take minutes for what takes it milliseconds."""
+
 _ITERATIONS = 4096
 _SCRAM_MECHANISMS = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
 _ANY_ACL = AclBindingFilter(
@@ -260,8 +262,10 @@ def create_accounts(security: LocalSecurity, servers: str) -> None:
         if security.users:
             _create_users(admin, security.users)
         if acls:
-            _confirm(admin.create_acls(list(acls)))
-            _wait_for(lambda: acls <= set(admin.describe_acls(_ANY_ACL).result()))
+            _confirm(admin.create_acls(list(acls), request_timeout=_WAIT_S))
+            _wait_for(
+                lambda: acls <= set(admin.describe_acls(_ANY_ACL, request_timeout=_WAIT_S).result())
+            )
     except (KafkaException, ValueError) as error:
         raise BrokerError(f"Apache Kafka refused a user or an ACL: {error}") from None
 
@@ -273,10 +277,10 @@ def _create_users(admin: AdminClient, users: Mapping[str, str]) -> None:
             UserScramCredentialUpsertion(name, info, password.encode())
             for name, password in users.items()
         ]
-        _confirm(admin.alter_user_scram_credentials(credentials))
+        _confirm(admin.alter_user_scram_credentials(credentials, request_timeout=_WAIT_S))
 
     def all_there() -> bool:
-        found = admin.describe_user_scram_credentials().result(_WAIT_S)
+        found = admin.describe_user_scram_credentials(request_timeout=_WAIT_S).result()
         counted = {name: len(user.scram_credential_infos) for name, user in found.items()}
         return all(counted.get(name) == len(_SCRAM_MECHANISMS) for name in users)
 
@@ -302,7 +306,7 @@ def _binding(acl: LocalAcl) -> AclBinding:
 
 def _confirm(futures: dict[Any, Future[Any]]) -> None:
     for future in futures.values():
-        future.result(_WAIT_S)
+        future.result()
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
