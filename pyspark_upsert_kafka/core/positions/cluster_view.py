@@ -30,6 +30,9 @@ class Bounds:
         earliest: The first one that is there.
         latest: One past the last that may be read (under read_committed the last stable offset).
         high: One past the last that was written (the high watermark).
+
+    >>> Bounds(earliest=2, latest=5, high=8).hidden
+    3
     """
 
     earliest: int

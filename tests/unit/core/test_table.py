@@ -587,6 +587,7 @@ def test_what_a_ddl_declares_virtual_is_not_written():
     assert [
         each.name for each in table_to_write(StructType([ID, at, place]), options).metadata
     ] == ["at"]
+    assert as_in_ddl(StructType([ID, at]), options.table) == StructType([ID, at])
 
 
 @pytest.mark.parametrize(

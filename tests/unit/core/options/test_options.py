@@ -314,6 +314,18 @@ def test_read_uncommitted():
     assert not batch(**{"properties.isolation.level": "read_uncommitted"}).read_committed
 
 
+@pytest.mark.parametrize("mode", ["fail", "ignore", "column", "log"])
+def test_bad_messages_are_sent_on_in_one_mode(mode):
+    """The topic may stand there in any mode, so that a switch of modes is one option."""
+    given = {
+        "read.mode": "changelog",
+        "error-handling.mode": mode,
+        "error-handling.log.target": "bad",
+    }
+
+    assert batch(**given).sends_dead_letters == (mode == "log")
+
+
 def test_limits_are_for_streams():
     """A batch read takes the limits of a stream and has no use for them."""
     assert batch(maxOffsetsPerTrigger="10", minOffsetsPerTrigger="1") == BATCH
