@@ -321,6 +321,11 @@ test-flink: $(READY) .venv-flink/.ready
 bench-flink: $(READY) .venv-flink/.ready
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/beside_flink.py $(ARGS)
 
+# The messages of Amazon's serializers in tests/unit/registry/glue_messages.json; needs a JDK.
+.PHONY: glue-messages
+glue-messages: $(READY)
+	$(BIN)/python -m tools.glue.messages
+
 flink-tables: $(READY) .venv-flink/.ready
 	$(BIN)/python -m tools.flink.tables
 

@@ -28,6 +28,7 @@ from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reade
 from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
 from tests import fast_start
 from tests.laws import PROFILE
+from tests.local_glue import local_glue
 from tests.local_registry import LocalRegistry, Registry
 from tests.processes import Processes, shared_address
 from tests.table_options import table_options
@@ -250,6 +251,13 @@ def registry(request: pytest.FixtureRequest) -> Iterator[Registry]:
         return
     with LocalRegistry() as registry:
         yield registry
+
+
+@pytest.fixture(scope="session")
+def glue() -> Iterator[str]:
+    """The address of a schema registry of AWS Glue, of this test process."""
+    with local_glue() as url:
+        yield url
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_options
 from pyspark_upsert_kafka.core.options.catalog import METADATA_KEYS, SECTIONS, Option
+from pyspark_upsert_kafka.formats.json import OPTIONS as JSON_OPTIONS
+from pyspark_upsert_kafka.registry.glue_options import OPTIONS as GLUE_OPTIONS
 from pyspark_upsert_kafka.registry.options import OPTIONS as REGISTRY_OPTIONS
 
 _HEAD = """\
@@ -61,11 +63,11 @@ _FORMAT = """
 ## Format `{name}`
 """
 
-_WITH_REGISTRY = "avro-confluent"
-"""The format that shows the registry's options, which others have too."""
+_WITH_REGISTRY = {"avro-confluent": REGISTRY_OPTIONS, "avro-glue": GLUE_OPTIONS}
+"""The formats that show the options of a registry, which others have too."""
 
-_LIKE_IT = f"""
-It has the options of [`{_WITH_REGISTRY}`](#format-{_WITH_REGISTRY}) under its own name{{end}}
+_LIKE_IT = """
+It has the options of {shown} under its own name{end}
 """
 
 
@@ -89,9 +91,14 @@ def format_options_page() -> str:
 
 def _format(name: str) -> Iterator[str]:
     options = format_options(name, "value")
-    if name != _WITH_REGISTRY and set(REGISTRY_OPTIONS) <= set(options):
-        options = tuple(option for option in options if option not in REGISTRY_OPTIONS)
-        yield _LIKE_IT.format(end=", and these:" if options else ".")
+    for shown, of_registry in _WITH_REGISTRY.items():
+        if name != shown and set(of_registry) <= set(options):
+            options = tuple(option for option in options if option not in of_registry)
+            like = [shown]
+            if options == JSON_OPTIONS:
+                like, options = [*like, "json"], ()
+            links = " and ".join(f"[`{each}`](#format-{each})" for each in like)
+            yield _LIKE_IT.format(shown=links, end=", and these:" if options else ".")
     if options:
         yield "\n"
         yield from _table(options)

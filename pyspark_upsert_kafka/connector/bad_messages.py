@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from uuid import UUID
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -30,9 +31,15 @@ Stage = Literal["key", "value", "null-key", "headers"]
 _WITHOUT_PREFIX = frozenset({"json", "csv", "avro", "protobuf"})
 """Formats whose messages have no prefix of a schema registry."""
 
+_OF_CONFLUENT = frozenset({"avro-confluent", "avro-registry", "json-registry", "proto-registry"})
+_OF_GLUE = frozenset({"avro-glue", "json-glue", "protobuf-glue"})
+
 _NOT_JSON = frozenset({"csv", "avro", "protobuf"})
 
 _PREFIX_BYTES = 5
+
+_GLUE_BEGINS, _GLUE_BYTES = (b"\x03\x00", b"\x03\x05"), 18
+"""How messages of AWS Glue begin, and how long what stands before their payload is."""
 
 _MOST = 2_000
 """So many characters has a reason."""
@@ -111,11 +118,21 @@ def format_hint(data: bytes, format_: str) -> str:
     >>> format_hint(b'{"id":1}', "json")
     ''
     """
-    if format_ in _WITHOUT_PREFIX and data[:1] == b"\0" and len(data) > _PREFIX_BYTES:
+    if format_ in _WITHOUT_PREFIX | _OF_GLUE and data[:1] == b"\0" and len(data) > _PREFIX_BYTES:
         schema_id = int.from_bytes(data[1:_PREFIX_BYTES], "big")
         return (
             f"; it begins as with a schema registry, with a zero byte and perhaps the schema id {schema_id}: the formats "
             "'avro-confluent', 'json-registry' and 'proto-registry' read that"
+        )
+    if (
+        format_ in _WITHOUT_PREFIX | _OF_CONFLUENT
+        and data[:2] in _GLUE_BEGINS
+        and len(data) >= _GLUE_BYTES
+    ):
+        version = UUID(bytes=data[2:_GLUE_BYTES])
+        return (
+            f"; it begins as with a registry of AWS Glue, with perhaps the id of a schema version {version}: the formats 'avro-glue', "
+            "'json-glue' and 'protobuf-glue' read that"
         )
     begin = data.lstrip()[:1]
     if format_ in _NOT_JSON and begin in (b"{", b"["):

@@ -195,12 +195,18 @@ class _Walk:
         return part | {"type": self.of(part.get("type"), space)} if isinstance(part, dict) else part
 
 
-def _format(name: str) -> RegistryFormat:
+def _format(name: str, registry: str = "confluent") -> RegistryFormat:
     """The format under one of its names, with which its options begin."""
-    return RegistryFormat(name, "AVRO", "an Avro schema", decoder, partial(encoder, name), columns)
+    encoder_ = partial(encoder, name)
+    return RegistryFormat(
+        name, "AVRO", "an Avro schema", decoder, encoder_, columns, registry=registry
+    )
 
 
 FORMAT = _format("avro-confluent")
 
 AVRO_REGISTRY = _format("avro-registry")
 """The same format under the name that Confluent's Flink has for it."""
+
+AVRO_GLUE = _format("avro-glue", "glue")
+"""The same with a registry of AWS Glue, as in Flink."""

@@ -68,6 +68,11 @@ class Budget:
         if self._taken > MAX_ROW_BYTES:
             raise ValueError(f"the texts of the message take more than {MAX_ROW_BYTES >> 20} MiB")
 
+    def left(self) -> int:
+        """How many bytes may be taken yet; of one message alone it is more."""
+        most = MAX_HELD_BYTES if self._messages > 1 else MAX_ROW_BYTES
+        return max(0, most - int(self._taken))
+
     def take(self, size: float) -> None:
         """Notes that more bytes are needed.
 

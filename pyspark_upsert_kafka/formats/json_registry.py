@@ -7,6 +7,7 @@ sure that its id is that of a JSON Schema.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from pyspark.sql.types import StructType
 
@@ -94,3 +95,6 @@ FORMAT = RegistryFormat(
     OPTIONS,
     fields=json_format.fields,
 )
+
+JSON_GLUE = replace(FORMAT, name="json-glue", registry="glue")
+"""The same with a registry of AWS Glue."""

@@ -1,4 +1,4 @@
-"""Protobuf with a schema registry: after its prefix a message has message indexes, and then what ``protobuf`` writes.
+"""Protobuf with a schema registry: after its prefix a message says which of the schema's messages it is; then comes what ``protobuf`` writes.
 
 A message is read by the schema that it names, whose fields become columns by their names; a column that the schema
 lacks is NULL. Where a schema is given, all messages are read by that one, and so by the numbers of its fields.
@@ -6,6 +6,7 @@ lacks is NULL. Where a schema is given, all messages are read by that one, and s
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -21,12 +22,13 @@ from pyspark_upsert_kafka.formats.protobuf import VALUE_OPTIONS, message_decoder
 from pyspark_upsert_kafka.formats.protobuf.derived_schema import derived_schema, with_columns
 from pyspark_upsert_kafka.formats.protobuf.descriptors import check_runtime, full_name
 from pyspark_upsert_kafka.formats.protobuf.field_types import columns_of_message
+from pyspark_upsert_kafka.formats.protobuf.message_number import NUMBER
 from pyspark_upsert_kafka.formats.protobuf.proto_compiler import check_compiler, compiled
 from pyspark_upsert_kafka.formats.protobuf.proto_schema import (
-    Indexes,
+    INDEXES,
     ProtoSchema,
+    WhichMessage,
     decoded_indexes,
-    encoded_indexes,
     indexes_part,
     text_of,
 )
@@ -39,7 +41,14 @@ from pyspark_upsert_kafka.formats.registry_format import (
     warn_of_foreign,
 )
 
-_NAME = "proto-registry"
+
+@dataclass(frozen=True)
+class _Kind:
+    """One of the formats: its name, and how its messages say which message of their schema they are."""
+
+    name: str
+    which: WhichMessage
+
 
 OPTIONS = (
     Option(
@@ -54,28 +63,28 @@ OPTIONS = (
 )
 
 
-def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
+def decoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     """What reads one side.
 
     Raises:
         SchemaError: Protobuf cannot carry a column, or the given schema is wrong.
         OptionError: A package is missing, or the given schema has no such message.
     """
-    check_runtime(_NAME)
-    check_compiler(_NAME)
+    check_runtime(kind.name)
+    check_compiler(kind.name)
     derived_schema(spec.schema, frozenset())
-    return _Reader(spec, given).of_schema
+    return _Reader(kind, spec, given).of_schema
 
 
 class _Reader:
     """Compiles the decoders of one side."""
 
-    def __init__(self, spec: CodecSpec, given: RegisteredSchema | None) -> None:
-        self._spec = spec
+    def __init__(self, kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> None:
+        self._kind, self._spec = kind, spec
         self._given: Any = None
         if given:
             schema = compiled(given)
-            self._given = schema.descriptor(_chosen(spec, schema))
+            self._given = schema.descriptor(_chosen(kind, spec, schema))
             message_decoder(self._given, spec)
 
     def of_schema(self, registered: RegisteredSchema, prefix_length: int) -> Decoder:
@@ -83,23 +92,25 @@ class _Reader:
         schema = compiled(registered)
 
         def of_prefix(prefix: bytes) -> Decoder:
-            name = self._name(schema, decoded_indexes(prefix, prefix_length))
+            name = self._name(schema, prefix, prefix_length)
             return message_decoder(self._descriptor(schema, name), self._spec, skip=len(prefix))
 
-        prefix_of = partial(indexes_part, start=prefix_length)
+        def prefix_of(message: bytes) -> bytes:
+            return self._kind.which.part(message, prefix_length)
+
         return DecoderByPrefix(prefix_of, of_prefix, arrow_schema(self._spec.schema))
 
-    def _name(self, schema: ProtoSchema, indexes: Indexes) -> str:
-        """The message that has these indexes; of two that may be meant it is the one that the options name."""
-        names = schema.names_at(indexes)
+    def _name(self, schema: ProtoSchema, prefix: bytes, start: int) -> str:
+        """The message that a prefix means; of two that may be meant it is the one that the options name."""
+        names = self._kind.which.names(schema, prefix, start)
         wanted = self._spec.options["message-name"] or (self._given and self._given.name)
         chosen = [each for each in names if wanted and f".{each}".endswith(f".{wanted}")]
         if len(names) == 1 or len(chosen) == 1:
             return (chosen or names)[0]
         raise SchemaError(
-            f"the message indexes {list(indexes)} may mean two messages of {schema.origin}: {names[0]!r}, if its writer "
+            f"the message indexes {list(decoded_indexes(prefix, start))} may mean two messages of {schema.origin}: {names[0]!r}, if its writer "
             f"counts the messages of its text, and {names[1]!r}, if its writer counts those of a descriptor, in which each map "
-            f"is a message. Set '{self._spec.side}.{_NAME}.message-name' to the one that is meant"
+            f"is a message. Set '{self._spec.side}.{self._kind.name}.message-name' to the one that is meant"
         )
 
     def _descriptor(self, schema: ProtoSchema, name: str) -> Any:
@@ -114,47 +125,49 @@ class _Reader:
         return self._given
 
 
-def encoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
+def encoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
     """What writes one side with the given schema, or the one derived from the columns.
 
     Raises:
         SchemaError: The schema is wrong, or a column does not fit it.
         OptionError: A package is missing, or the schema has no such message.
     """
-    check_runtime(_NAME)
+    check_runtime(kind.name)
     if given:
-        check_compiler(_NAME)
+        check_compiler(kind.name)
     schema = compiled(given) if given else derived_schema(spec.schema, spec.required)
-    name = _chosen(spec, schema)
+    name = _chosen(kind, spec, schema)
     encoder_ = message_encoder(schema.descriptor(name), spec)
-    indexes = encoded_indexes(schema.indexes_of(name))
     text_ = given.text if given else text_of(schema)
-    return SchemaEncoder(text_, partial(PrefixedEncoder, encoder_), after_id=indexes)
+    after_id = kind.which.encoded(schema, name)
+    return SchemaEncoder(text_, partial(PrefixedEncoder, encoder_), after_id=after_id)
 
 
-def columns(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> StructType:
+def columns(
+    kind: _Kind, registered: RegisteredSchema, spec: CodecSpec, _: str | None
+) -> StructType:
     """The columns that a message of a schema gives.
 
     Raises:
         SchemaError: It is no Protobuf schema, or holds what no column can.
         OptionError: A package is missing, or the schema has no such message.
     """
-    check_runtime(_NAME)
-    check_compiler(_NAME)
+    check_runtime(kind.name)
+    check_compiler(kind.name)
     schema = compiled(registered)
-    found = columns_of_message(schema.descriptor(_chosen(spec, schema)))
+    found = columns_of_message(schema.descriptor(_chosen(kind, spec, schema)))
     # Any field may be new.
     return found if registered.given else of_newest_schema(found, found.names, spec.required)
 
 
-def _chosen(spec: CodecSpec, schema: ProtoSchema) -> str:
+def _chosen(kind: _Kind, spec: CodecSpec, schema: ProtoSchema) -> str:
     """The full name of the message that the options name, or of the first one."""
     wanted, names = spec.options["message-name"], schema.names
     if not names:
         raise SchemaError(f"{schema.origin} has no message.")
     if wanted is None:
         return names[0]
-    option = f"Option '{spec.side}.{_NAME}.message-name'"
+    option = f"Option '{spec.side}.{kind.name}.message-name'"
     return full_name(wanted, names, option, schema.origin)
 
 
@@ -167,13 +180,14 @@ def _are_indexes(data: bytes) -> bool:
     return indexes_part(data, 0) == data
 
 
-FORMAT = RegistryFormat(
-    _NAME,
-    "PROTOBUF",
-    "a Protobuf schema",
-    decoder,
-    encoder,
-    columns,
-    OPTIONS,
-    is_after_id=_are_indexes,
-)
+def _format(kind: _Kind, registry: str) -> RegistryFormat:
+    codecs = partial(decoder, kind), partial(encoder, kind), partial(columns, kind)
+    return RegistryFormat(
+        kind.name, "PROTOBUF", "a Protobuf schema", *codecs, OPTIONS, registry=registry
+    )
+
+
+FORMAT = replace(_format(_Kind("proto-registry", INDEXES), "confluent"), is_after_id=_are_indexes)
+
+PROTOBUF_GLUE = _format(_Kind("protobuf-glue", NUMBER), "glue")
+"""The same with a registry of AWS Glue, as in Flink, whose serializer has a number in the place of indexes."""

@@ -6,9 +6,7 @@ Answers that never change are kept as long as the process lives. That it does no
 from __future__ import annotations
 
 import re
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -26,6 +24,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 from pyspark_upsert_kafka.http_request import MOST_BYTES
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.rest import request
+from pyspark_upsert_kafka.registry.unknown_ids import UnknownIds
 
 SchemaId = int | UUID
 """What a message names its schema by: an id, which one registry has given to it, or a GUID, which it has in all of them."""
@@ -37,42 +36,11 @@ _CONTEXT = re.compile(r":\.[^:]*:")
 
 _MOST_ID = 2**31 - 1
 
-_UNKNOWN_S = 30.0
-"""For how long an id that the registry does not know is not asked for again, in seconds."""
-
-_MOST_UNKNOWN = 100_000
-"""So many of them are remembered: messages that do not belong there may begin with anything."""
-
 _MOST_REFERRED = 1_000
 """A schema may refer to so many others, all together."""
 
 _VERSION = re.compile("-?[0-9]{1,10}")
 _SHOWN = 100
-
-
-class UnknownIds:
-    """Remembers for a short time which ids a registry does not know: many messages may name each.
-
-    Args:
-        clock: Gives the time in seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._known: OrderedDict[tuple[Access, SchemaId, str], tuple[float, str]] = OrderedDict()
-
-    def raise_if_remembered(self, access: Access, schema_id: SchemaId, context: str) -> None:
-        """Raises an UnknownSchemaError if the registry was asked for the id a moment ago, and did not know it."""
-        asked_at, said = self._known.get((access, schema_id, context), (float("-inf"), ""))
-        if self._clock() - asked_at < _UNKNOWN_S:
-            raise UnknownSchemaError(said)
-
-    def add(self, access: Access, schema_id: SchemaId, context: str, said: str) -> None:
-        """Remembers an id that the registry does not know, and what is said of that."""
-        self._known[access, schema_id, context] = self._clock(), said
-        self._known.move_to_end((access, schema_id, context))
-        if len(self._known) > _MOST_UNKNOWN:
-            self._known.popitem(last=False)
 
 
 _UNKNOWN = UnknownIds()
@@ -110,11 +78,11 @@ def schema_of_id(
         SchemaError: It is malformed, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
-    unknown.raise_if_remembered(access, schema_id, context)
+    unknown.raise_if_remembered((access, schema_id, context))
     try:
         return _schema_of_id(access, schema_id, type_, context)
     except UnknownSchemaError as error:
-        unknown.add(access, schema_id, context, str(error))
+        unknown.add((access, schema_id, context), str(error))
         raise
 
 

@@ -66,6 +66,9 @@ class _OfSide:
     def subject(self) -> str:
         return subject_of(self.spec, self.settings)
 
+    def check_written(self) -> None:
+        self.subject()
+
     def newest(self) -> RegisteredSchema:
         return latest_schema(self.settings.access, self.subject(), self.schema_type)
 

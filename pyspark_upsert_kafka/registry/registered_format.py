@@ -51,6 +51,13 @@ class RegistryOfSide(Protocol):
             OptionError: It is not given, and nothing else says it.
         """
 
+    def check_written(self) -> None:
+        """Refuses what no message could be written with.
+
+        Raises:
+            OptionError: There is no subject, or another option does not go with this side.
+        """
+
     def newest(self) -> RegisteredSchema:
         """The newest schema of the subject.
 
@@ -131,7 +138,7 @@ def _of_schema(format_: RegistryFormat, spec: CodecSpec, of_side: RegistryOfSide
 
 def _encoder(format_: RegistryFormat, registry: Registry, spec: CodecSpec) -> Encoder:
     of_side = registry.of_side(spec, format_)
-    of_side.subject()
+    of_side.check_written()
     writing = format_.encoder(spec, format_.given(spec.side, of_side.schema))
     registering = _HeaderEncoder if of_side.writes_headers else _RegisteringEncoder
     return registering(partial(of_side.encoder, writing))

@@ -49,7 +49,7 @@ class Patience:
     backoff: Backoff = _BACKOFF
 
 
-_PATIENCE = Patience()
+PATIENCE = Patience()
 _RETRIABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
 _JSON = "application/vnd.schemaregistry.v1+json"
@@ -68,7 +68,7 @@ def request(  # noqa: PLR0913
     *,
     refused: type[Exception] = SchemaError,
     any_404: bool = False,
-    patience: Patience = _PATIENCE,
+    patience: Patience = PATIENCE,
 ) -> dict[str, Any]:
     """What a registry answers to a request about a schema.
 

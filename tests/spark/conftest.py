@@ -16,8 +16,10 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from pyspark_upsert_kafka.kafka.local.jars import broker_jars
+from tests.local_glue import CREDENTIALS
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ.update(CREDENTIALS)  # Spark's workers sign with them what they ask `local_glue`
 
 AVRO_LOCK = Path(__file__).with_name("spark-avro.lock")
 

@@ -1,7 +1,7 @@
 """The Python snippets of README and docs, and how they run in tests.
 
 What a page says and a test cannot have is replaced: the addresses ``localhost:9092`` and
-``http://localhost:8081``, the folders ``/tmp/checkpoints`` and ``/tmp/lake``, and the names of topics (wherever
+``http://localhost:8081``, that of AWS Glue, the folders ``/tmp/checkpoints`` and ``/tmp/lake``, and the names of topics (wherever
 they stand in quotes) by unique ones, which exist unless the page creates them. A block of ``text`` right after one of
 ``python`` is what that prints. In a block of ``sh`` the programs of this repository run (``python -m tools....``), and
 the command ``doctor``.
@@ -23,6 +23,7 @@ from tools.recorded_debezium import TOPIC as RECORDED
 ROOT = Path(__file__).parents[2]
 LAKEHOUSE = ROOT / "docs" / "lakehouse.md"
 LAKEHOUSE_TABLES = ROOT / "docs" / "lakehouse-tables.md"
+GLUE = "http://localhost:5000"
 DATABASE_TO_ICEBERG = ROOT / "docs" / "database-to-iceberg.md"
 
 _BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -97,6 +98,7 @@ class World:
     folder: Path
     topics: dict[str, str]
     registry: str = ""
+    glue: str = ""
 
     def translated(self, code: str) -> str:
         """The code as it runs here."""
@@ -104,6 +106,7 @@ class World:
             code = re.sub(rf"""(?<=["';]){re.escape(name)}(?=["';])""", unique, code)
             code = re.sub(rf"(?<=--topic ){re.escape(name)}\b", unique, code)
         code = code.replace("http://localhost:8081", self.registry)
+        code = code.replace(GLUE, self.glue)
         code = code.replace("localhost:9092", self.servers)
         return re.sub("/tmp/(?=checkpoints|lake)", f"{self.folder}/", code)
 
@@ -133,6 +136,7 @@ def check_page(
     printed: Callable[[], str],
     registry: str = "",
     without: str | None = None,
+    glue: str = "",
 ) -> None:
     """Runs all snippets of a page, from top to bottom, and compares what they print.
 
@@ -144,6 +148,7 @@ def check_page(
         printed: Gives what was printed since it was last called.
         registry: Address of a schema registry.
         without: Snippets under headings with this word are left out.
+        glue: Address of a registry of AWS Glue.
     """
     found = [
         snippet
@@ -157,7 +162,7 @@ def check_page(
     for name, unique in topics.items():
         if f'NewTopic("{name}"' not in code:
             broker.create(unique)
-    world = World(broker.servers, folder, topics, registry)
+    world = World(broker.servers, folder, topics, registry, glue)
     for snippet in found:
         printed()
         world.run(snippet, page, namespace)

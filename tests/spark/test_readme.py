@@ -8,7 +8,14 @@ import pytest
 
 from tests.conftest import Broker
 from tests.local_registry import Registry
-from tests.spark.pages import DATABASE_TO_ICEBERG, LAKEHOUSE, LAKEHOUSE_TABLES, ROOT, check_page
+from tests.spark.pages import (
+    DATABASE_TO_ICEBERG,
+    GLUE,
+    LAKEHOUSE,
+    LAKEHOUSE_TABLES,
+    ROOT,
+    check_page,
+)
 
 PAGES = [
     page
@@ -42,8 +49,12 @@ def test_snippets_run_and_print_what_the_page_says(
     namespace: dict[str, object],
     broker: Broker,
     registry: Registry,
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What a user pastes from a page, top to bottom, works and prints what stands there."""
-    check_page(page, namespace, broker, tmp_path, lambda: capsys.readouterr().out, registry.url)
+    needs_glue = GLUE in page.read_text(encoding="utf-8")
+    glue = request.getfixturevalue("glue") if needs_glue else ""
+    printed = lambda: capsys.readouterr().out  # noqa: E731
+    check_page(page, namespace, broker, tmp_path, printed, registry.url, glue=glue)

@@ -215,12 +215,14 @@ class _SchemaFacts:
         state: What is known of its newest schema: it fits the columns, it does not, there is none, or the registry does not
             answer.
         text: The subject of a schema that fits; else the error.
+        option: The option that names the subject.
     """
 
     side: str
     format: str
     state: Literal["fits", "unfit", "missing", "no answer"]
     text: str
+    option: str = "subject"
 
 
 def _schema_facts(request: Request) -> list[_SchemaFacts]:
@@ -246,7 +248,9 @@ def _facts(side: Side) -> _SchemaFacts:
     try:
         return _SchemaFacts(of, name, "fits", side.format.newest_schema(side.spec))
     except NoSchemaError as error:
-        return _SchemaFacts(of, name, "missing", str(error))
+        options = {option.name for option in side.format.options}
+        option = "subject" if "subject" in options else "schema.name"
+        return _SchemaFacts(of, name, "missing", str(error), option)
     except SchemaError as error:
         return _SchemaFacts(of, name, "unfit", str(error))
     except (BrokerError, OptionError) as error:  # of options those by which it is asked
@@ -261,7 +265,7 @@ def _check_schema(facts: _SchemaFacts) -> Finding:
             f"The newest schema of the {side}, subject {facts.text!r}, can be read into the columns"
         )
         return Finding(_REGISTRY, Level.OK, text)
-    option = f"'{facts.side}.{facts.format}.subject'"
+    option = f"'{facts.side}.{facts.format}.{facts.option}'"
     if facts.state == "missing":
         text = f"The registry has no schema of the {side} under the subject that the topic's name gives"
         advice = f"If another serializer's rule names the subjects, give it by {option}; else the first write registers one"

@@ -8,7 +8,7 @@ Source: https://docs.confluent.io/platform/current/schema-registry/fundamentals/
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -205,6 +205,29 @@ def _number(message: bytes, at: int) -> tuple[int, int] | None:
         if byte < 0x80:
             return None if place and not byte else ((value >> 1) ^ -(value & 1), at + place + 1)
     return None
+
+
+@dataclass(frozen=True)
+class WhichMessage:
+    """How messages say which message of their schema they are, behind its id.
+
+    Args:
+        part: The beginning of a message up to the end of what says it, from where that begins.
+        names: The full names of the messages that it may mean, from such a beginning.
+        encoded: What says it of the message with a full name.
+    """
+
+    part: Callable[[bytes, int], bytes]
+    names: Callable[[ProtoSchema, bytes, int], list[str]]
+    encoded: Callable[[ProtoSchema, str], bytes]
+
+
+INDEXES = WhichMessage(
+    indexes_part,
+    lambda schema, prefix, start: schema.names_at(decoded_indexes(prefix, start)),
+    lambda schema, name: encoded_indexes(schema.indexes_of(name)),
+)
+"""By Confluent's message indexes."""
 
 
 def text_of(schema: ProtoSchema) -> str:

@@ -14,6 +14,11 @@ from pyspark_upsert_kafka.core.errors import DecodeError
 
 REGISTRY = "; it begins as with a schema registry, with a zero byte and perhaps the schema id 258:"
 
+GLUE = (
+    "; it begins as with a registry of AWS Glue, with perhaps the id of a schema version "
+    "00000000-0000-0000-0000-000000000007:"
+)
+
 
 @pytest.mark.parametrize(
     ("data", "format_", "hint"),
@@ -26,6 +31,12 @@ REGISTRY = "; it begins as with a schema registry, with a zero byte and perhaps 
         (b"\0\0\0\1\2", "json", ""),
         (b"\1\0\0\1\2{", "json", ""),
         (b"\0\0\0\1\2{", "avro-confluent", ""),
+        (b"\0\0\0\1\2{", "avro-glue", REGISTRY),
+        (b"\3\0" + bytes(15) + b"\7", "json", GLUE),
+        (b"\3\5" + bytes(15) + b"\7x", "avro-confluent", GLUE),
+        (b"\3\0" + bytes(15) + b"\7", "avro-glue", ""),
+        (b"\3\0" + bytes(15), "json", ""),
+        (b"\3\1" + bytes(15) + b"\7", "json", ""),
         (b' \n{"id":1}', "avro", "; it begins with '{', as JSON does"),
         (b"[1]", "csv", "; it begins with '[', as JSON does"),
         (b"{", "protobuf", "; it begins with '{', as JSON does"),

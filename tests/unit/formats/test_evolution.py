@@ -178,12 +178,16 @@ def test_messages_from_after_a_change(format_name, change):
     assert outcome(format_name, change, backlog=False) == RUNNING[format_name, change]
 
 
+GLUE = {"avro-glue", "json-glue", "protobuf-glue"}
+"""They read what is behind their header as those with a registry of Confluent do."""
+
+
 def test_the_page_has_every_format():
     """With each change, in both tables; a message of ``raw`` has one column, which is all there is to say."""
     expected = {(name, change) for name in CODECS for change in CHANGES}
 
     assert {*BACKLOG} == {*RUNNING} == expected
-    assert {*CODECS} == {*FORMATS} - {"avro-registry", "raw", *CDC_FORMATS}
+    assert {*CODECS} == {*FORMATS} - {"avro-registry", "raw", *GLUE, *CDC_FORMATS}
 
 
 WIDE = columns(id=LongType(), n=LongType())

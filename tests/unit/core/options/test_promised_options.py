@@ -151,6 +151,31 @@ OF_FORMATS["proto-registry"] = [
     *OF_FORMATS["protobuf"][2:],
 ]
 
+OF_GLUE = [
+    ("region", "eu-central-1", "eu-central-1", None),
+    ("registry.name", "shop", "shop", "default-registry"),
+    ("schema.name", "Order", "Order", None),
+    ("schema", '"int"', '"int"', None),
+    ("auto.register.schemas", "true", True, None),
+    ("compatibility", "full", "FULL", None),
+    ("compression", "zlib", "ZLIB", None),
+    ("endpoint", "http://a:1", "http://a:1", None),
+    ("aws.region", "eu-central-1", "eu-central-1", None),
+    ("aws.endpoint", "http://a:1", "http://a:1", None),
+    ("schema.autoRegistration", "true", True, None),
+    ("schema.compatibility", "NONE", "NONE", None),
+    ("schema.compression", "NONE", "NONE", None),
+    ("schema.type", "generic_record", "GENERIC_RECORD", None),
+    ("cache.size", "200", "200", None),
+    ("cache.ttlMs", "1000", "1000", None),
+]
+OF_FORMATS["avro-glue"] = OF_GLUE
+OF_FORMATS["json-glue"] = [*OF_GLUE, *OF_FORMATS["json"]]
+OF_FORMATS["protobuf-glue"] = [
+    *OF_GLUE,
+    *OF_FORMATS["proto-registry"][len(OF_FORMATS["avro-confluent"]) :],
+]
+
 GIVEN_AND_DEFAULT = [
     *((OPTIONS, *promised) for promised in CONNECTOR),
     *(

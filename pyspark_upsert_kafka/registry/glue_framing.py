@@ -1,0 +1,224 @@
+r"""A registry of AWS Glue: a message begins with a byte 3, a byte that says how it is compressed, and the UUID of its schema version.
+
+Compressed is what the format writes, by zlib. Java's clients write it so, and Flink's formats on top of them.
+Source: ``SerializationDataEncoder`` and ``GlueSchemaRegistryDeserializerDataParser`` of Amazon's schema-registry-serde.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
+from pyspark_upsert_kafka.formats.batches import nulls
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.decoded_size import MAX_ROW_BYTES, Budget
+from pyspark_upsert_kafka.formats.decoding import UnreadableError, merge_by_position
+from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
+from pyspark_upsert_kafka.formats.registry_format import (
+    RegisteredSchema,
+    RegistryFormat,
+    SchemaDecoder,
+    SchemaEncoder,
+)
+from pyspark_upsert_kafka.registry.glue_client import (
+    GlueSchema,
+    schema_of_version,
+)
+from pyspark_upsert_kafka.registry.glue_options import OPTIONS, GlueSettings, settings_of
+from pyspark_upsert_kafka.registry.registered_format import Registry
+
+_LENGTH = 18
+_VERSION, _PLAIN, _ZLIB = 3, 0, 5
+
+_WRONG = (
+    "the message does not begin with the byte 3, a byte 0 or 5, and the 16 bytes of a schema version's id, as the serializers "
+    "of AWS Glue write it; it begins with {begin!r}"
+)
+
+
+@dataclass(frozen=True)
+class _OfSide:
+    """The registry as one side of a table uses it."""
+
+    spec: CodecSpec
+    format: RegistryFormat
+    settings: GlueSettings
+    takes_name_of_topic: bool = True
+    writes_headers = False
+
+    @property
+    def schema(self) -> str | None:
+        return self.settings.schema
+
+    def subject(self) -> str:
+        name, option = self.settings.schema_name, f"{self.settings.access.option_prefix}schema.name"
+        if name is not None:
+            return name
+        if not self.takes_name_of_topic:
+            raise OptionError(
+                f"Option '{option}' is required: the schema of the values has the topic's name, and that of the keys needs one of "
+                "its own. For example: '<topic>-key'."
+            )
+        if len(self.spec.topics) != 1:
+            raise OptionError(
+                f"Option '{option}' is required for more than one topic: the default, the topic, would be another one for each."
+            )
+        return self.spec.topics[0]
+
+    def check_written(self) -> None:
+        self.subject()
+        if self.settings.compresses and self.spec.side == "key":
+            raise OptionError(
+                f"Option '{self.settings.access.option_prefix}compression' = 'ZLIB' is for values: the bytes of a key must be the "
+                "same wherever it is written, and what zlib makes of it depends on its release. Leave it out."
+            )
+
+    def newest(self) -> RegisteredSchema:
+        return self._schema().newest_version()
+
+    def decoder(self, of_schema: SchemaDecoder, target: pa.Schema) -> Decoder:
+        def of_version(version: UUID, prefix_length: int) -> Decoder:
+            return of_schema(schema_of_version(self.settings.access, version), prefix_length)
+
+        return decoder_by_version(of_version, target)
+
+    def encoder(self, writing: SchemaEncoder) -> Encoder:
+        settings = self.settings
+        create = settings.compatibility if settings.auto_register else None
+        version = self._schema().version(self.format.schema_type, writing.schema, create)
+        if settings.compresses:
+            compressed = writing.with_prefix(writing.after_id)
+            return _CompressingEncoder(compressed, header_of(version, compressed=True))
+        return writing.with_prefix(header_of(version) + writing.after_id)
+
+    def _schema(self) -> GlueSchema:
+        return GlueSchema(self.settings.access, self.settings.registry, self.subject())
+
+
+def _of_side(spec: CodecSpec, format_: RegistryFormat) -> _OfSide:
+    return _OfSide(spec, format_, settings_of(spec, format_.name))
+
+
+def _of_key(spec: CodecSpec, format_: RegistryFormat) -> _OfSide:
+    return replace(_of_side(spec, format_), takes_name_of_topic=False)
+
+
+def _payload(message: bytes) -> bytes:
+    is_compressed = message[1:2] == bytes([_ZLIB])
+    return _inflated(message, Budget(1)) if is_compressed else message[_LENGTH:]
+
+
+REGISTRY = Registry(OPTIONS, _of_side, _payload)
+
+OF_KEYS = replace(REGISTRY, of_side=_of_key)
+"""That of keys beside values which have one too: the schemas of both cannot be versions of the one that has the topic's name."""
+
+
+def header_of(version: UUID, *, compressed: bool = False) -> bytes:
+    r"""What a message of this version begins with.
+
+    >>> header_of(UUID(int=258))
+    b'\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02'
+    """
+    return bytes([_VERSION, _ZLIB if compressed else _PLAIN]) + version.bytes
+
+
+def decoder_by_version(
+    compile_decoder: Callable[[UUID, int], Decoder], target: pa.Schema
+) -> DecoderByPrefix:
+    """The decoder of messages of any version.
+
+    Args:
+        compile_decoder: Compiles the decoder of one version's messages, from its id and how many bytes stand before what the
+            format writes; a SchemaError is the fault of each message that names this version.
+        target: The columns.
+    """
+
+    def of_prefix(prefix: bytes) -> Decoder:
+        if len(prefix) < _LENGTH or prefix[0] != _VERSION or prefix[1] not in (_PLAIN, _ZLIB):
+            raise SchemaError(_WRONG.format(begin=shown(prefix)))
+        version = UUID(bytes=prefix[2:])
+        if prefix[1] == _PLAIN:
+            return compile_decoder(version, _LENGTH)
+        return _InflatingDecoder(compile_decoder(version, 0), target)
+
+    return DecoderByPrefix(lambda message: message[:_LENGTH], of_prefix, target)
+
+
+@dataclass(frozen=True)
+class _CompressingEncoder:
+    """Compresses each message of an encoder, and puts the header before it.
+
+    Args:
+        encoder: Writes what is compressed.
+        header: The header.
+    """
+
+    encoder: Encoder
+    header: bytes
+
+    def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
+        plain = self.encoder.encode(rows)
+        messages = [self.header + zlib.compress(message) for message in plain.to_pylist()]
+        return pa.array(messages, pa.large_binary())
+
+
+@dataclass(frozen=True)
+class _InflatingDecoder:
+    """Decodes compressed messages: what they become is bounded, all together and each of them.
+
+    Args:
+        decoder: Decodes what they hold.
+        target: The columns.
+    """
+
+    decoder: Decoder
+    target: pa.Schema
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        budget, errors = Budget(len(messages), begun=0), {}
+        inflated, places = [], []
+        for at, message in enumerate(messages):
+            budget.begun = at + 1
+            try:
+                inflated.append(_inflated(message, budget))
+                places.append(at)
+            except UnreadableError as why:
+                errors[at] = str(why)
+        decoded = self.decoder.decode(BytesColumn.of(inflated))
+        if not errors:
+            return decoded
+        bad = Decoded(nulls(self.target, len(errors)), dict(enumerate(errors.values())))
+        return merge_by_position([(np.array(places, int), decoded), (np.array([*errors]), bad)])
+
+
+def _inflated(message: bytes, budget: Budget) -> bytes:
+    """What a compressed message holds. What follows the end of that is passed over, as Java's clients do.
+
+    Raises:
+        UnreadableError: It is not whole, or too large.
+        TooManyMessagesError: It is too large beside others.
+    """
+    inflating = zlib.decompressobj()
+    try:
+        # More than that is too much beside others, and for one alone.
+        payload = inflating.decompress(memoryview(message)[_LENGTH:], budget.left() + 1)
+    except zlib.error as error:
+        raise UnreadableError(
+            f"what it holds is not compressed by zlib as it says: {error}"
+        ) from None
+    budget.take(len(payload))
+    if len(payload) > MAX_ROW_BYTES:
+        raise UnreadableError(
+            f"it is larger than {MAX_ROW_BYTES >> 20} MiB when it is inflated, which is the most that one may be"
+        )
+    if not inflating.eof:
+        raise UnreadableError("what it holds, compressed by zlib, has no end: the message is cut")
+    return payload

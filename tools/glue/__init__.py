@@ -1,0 +1,1 @@
+"""Amazon's own serializers for the schema registry of AWS Glue, for comparison."""
