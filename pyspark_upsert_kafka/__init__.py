@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark_upsert_kafka.connector.changelog.normalize import normalize_changelog
     from pyspark_upsert_kafka.connector.lakehouse.merge_sink import merge_sink
     from pyspark_upsert_kafka.connector.listener import ProgressListener
+    from pyspark_upsert_kafka.connector.read_changes import TableChanges, read_changes
     from pyspark_upsert_kafka.connector.read_table import read_table
     from pyspark_upsert_kafka.connector.writing.update_mode import upsert_sink
     from pyspark_upsert_kafka.core.ddl.definition import watermark_of
@@ -62,12 +63,14 @@ __all__ = [
     "RetriableBrokerError",
     "RetriableDeliveryError",
     "SchemaError",
+    "TableChanges",
     "UnknownTopicError",
     "UpsertKafkaDataSource",
     "UpsertKafkaError",
     "last_changes",
     "merge_sink",
     "normalize_changelog",
+    "read_changes",
     "read_table",
     "run_sql",
     "upsert_sink",
@@ -84,9 +87,11 @@ _LAZY = {
     "LocalKafka": "pyspark_upsert_kafka.kafka.local",
     "LocalSecurity": "pyspark_upsert_kafka.kafka.local",
     "ProgressListener": "pyspark_upsert_kafka.connector.listener",
+    "TableChanges": "pyspark_upsert_kafka.connector.read_changes",
     "last_changes": "pyspark_upsert_kafka.connector.changelog.last_changes",
     "merge_sink": "pyspark_upsert_kafka.connector.lakehouse.merge_sink",
     "normalize_changelog": "pyspark_upsert_kafka.connector.changelog.normalize",
+    "read_changes": "pyspark_upsert_kafka.connector.read_changes",
     "read_table": "pyspark_upsert_kafka.connector.read_table",
     "run_sql": "pyspark_upsert_kafka.sql",
     "upsert_sink": "pyspark_upsert_kafka.connector.writing.update_mode",

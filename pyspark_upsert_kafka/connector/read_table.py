@@ -11,13 +11,10 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
-from pyspark_upsert_kafka.connector.planning.schema_inference import inferred_schema
-from pyspark_upsert_kafka.connector.read_request import checked_request
+from pyspark_upsert_kafka.connector.read_request import checked_request, columns_of, past_ms
 from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, read_with
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.clock import epoch_ms, epoch_ms_of, now_ms
-from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.given import given_options, option_texts
 from pyspark_upsert_kafka.core.options.read import read_options
@@ -83,7 +80,7 @@ def read_table(
         raw |= _end(at, raw)
     given = given_options(raw)  # a statement is parsed here, and not again
     _check_mode(given)
-    columns = _columns(schema, given)
+    columns = columns_of(schema, given)
     request = checked_request(columns, read_options(given, format_options, stream=False))
     with request.open_cluster() as cluster:
         ranges = ranges_of_batch(cluster, request.options)
@@ -96,16 +93,7 @@ def _end(at: datetime | str, raw: Mapping[str, str]) -> dict[str, str]:
     for name in raw:
         if name.lower().startswith("scan.bounded."):
             raise OptionError(f"at and '{name}' both say where the table ends: leave one out.")
-    if not isinstance(at, datetime | str):
-        raise OptionError(
-            f"at is of the type {type(at).__name__}: give a datetime with a zone, or a text such as '2026-01-31T12:00:00Z'."
-        )
-    try:
-        end_ms = epoch_ms(at) if isinstance(at, str) else epoch_ms_of(at)
-    except ValueError as why:
-        raise OptionError(f"at: {why}.") from None
-    if end_ms > now_ms():
-        raise OptionError(f"at: {at} is in the future. For the table as of now, leave at out.")
+    end_ms = past_ms(at, "at", "For the table as of now, leave at out.")
     return {"scan.bounded.mode": "timestamp", "scan.bounded.timestamp-millis": str(end_ms)}
 
 
@@ -118,15 +106,3 @@ def _check_mode(given: Mapping[str, str]) -> None:
             "read with Spark, by spark.read.format('upsert-kafka'); or print the rows as JSON lines, by "
             f"python -m pyspark_upsert_kafka show --{mode} --output json."
         )
-
-
-def _columns(schema: str | StructType | None, given: Mapping[str, str]) -> StructType:
-    if schema is None:
-        return inferred_schema(given)
-    if isinstance(schema, StructType):
-        return schema
-    if isinstance(schema, str):
-        return spark_columns(schema)
-    raise SchemaError(
-        f"schema is of the type {type(schema).__name__}: write the columns as a text, as in 'id BIGINT, name STRING'."
-    )

@@ -52,7 +52,7 @@ TOPICS = (
         "Read a table",
         "reading.md",
         "the format of spark.read and spark.readStream, and tables without Spark",
-        ("UpsertKafkaDataSource", "read_table", "watermark_of"),
+        ("UpsertKafkaDataSource", "read_table", "read_changes", "TableChanges", "watermark_of"),
     ),
     Topic(
         "Write",

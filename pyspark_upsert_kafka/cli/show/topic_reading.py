@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage
+from pyspark_upsert_kafka.connector.change_stream import ChangeStream
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyPlace
 from pyspark_upsert_kafka.connector.planning.open_transactions import Hidden
-from pyspark_upsert_kafka.connector.planning.stream_reader import StreamReader
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.connector.reading.message_rows import Rows
 from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes, read_with
@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.values import Limits, Position, Topics
+from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
@@ -239,9 +239,6 @@ class _Keys:
         return sum(rows.num_rows for rows in self._table.rows())
 
 
-_NO_LIMITS = Limits()
-
-
 class Follower:
     """Reads what there is and what arrives, without an end.
 
@@ -260,38 +257,25 @@ class Follower:
         if request.options.end.mode != "latest-offset":
             raise OptionError("--follow has no end: leave out 'scan.bounded.mode'.")
         options = replace(request.options, end=Position("unbounded"))
-        self._key = key
-        self._stream = StreamReader(request.table, options, clock)
-        self._reader = ChangeReader(request.table, options)
+        self._stream = ChangeStream(
+            replace(request, options=options), clock=clock, chosen=key.matching if key else iter
+        )
 
     def changes(self) -> Iterator[tuple[TopicPartition, Rows] | None]:
         """The rows of changes with their partition; None = all that has arrived so far has been read.
+
+        For one key, those of all partitions: another writer may put it elsewhere.
 
         Raises:
             BrokenPipeError: Nobody reads the output any more.
             UpsertKafkaError: As a streaming query would raise it.
         """
-        start = self._stream.initialOffset()
-        while True:
-            end = self._stream.next_offset(start, _NO_LIMITS)
-            if end is not start:
-                for range_ in self._ranges(start, end):
-                    yield from self._rows(range_)
-            start = end
-            stop_without_reader()
-            yield None
-
-    def _ranges(self, start: dict[str, object], end: dict[str, object]) -> Iterator[Range]:
-        """The ranges of all partitions, also for one key: another writer may put it elsewhere."""
-        for partition in self._stream.partitions(start, end):
-            yield from partition.value
-
-    def _rows(self, range_: Range) -> Iterator[tuple[TopicPartition, Rows]]:
-        place = TopicPartition(range_.topic, range_.partition)
-        changes = self._reader.read(range_)
-        for _, rows in changes if self._key is None else self._key.matching(changes):
-            if len(rows):
-                yield place, rows
+        for step in self._stream.steps(self._stream.beginning()):
+            if step.place is None or step.rows is None:
+                stop_without_reader()
+                yield None
+            else:
+                yield step.place, step.rows
 
 
 def stop_without_reader() -> None:

@@ -81,23 +81,25 @@ class StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """One for each Kafka partition with anything new, unless options want more or fewer."""
+        ranges = self.ranges(start, end)
+        if ranges and ranges[0].share is None:
+            ranges = split(ranges, self._options.min_partitions)
+        return [InputPartition(each) for each in spread(ranges, self._options.max_partitions)]
+
+    def ranges(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
+        """What is read between two offsets: all changes, or of the table with which the query begins all offsets and shares of the keys."""
         before, after = stream_offset(start), stream_offset(end)
         if after is None or after == before:
             return []
+        options = self._options
         planned = ranges_between(before, after)
         view = self._observer.view(after, wanted=ends_of(planned, after.topic_ids))
-        ranges = remaining_ranges(planned, after.topic_ids, view, self._options)
-        pieces = self._pieces(ranges, after)
-        return [InputPartition(each) for each in spread(pieces, self._options.max_partitions)]
-
-    def _pieces(self, ranges: Sequence[Range], end: StreamOffset) -> list[Range]:
-        """What tasks read: parts of the ranges, or of the table with which the query begins all offsets and some of the keys."""
-        options = self._options
-        if not end.is_table:
-            return split(ranges, options.min_partitions)
+        ranges = remaining_ranges(planned, after.topic_ids, view, options)
+        if not after.is_table:
+            return ranges
         _check_reads_table(options)
         cluster = self._observer.cluster
-        return first_ranges(cluster, ranges, end.stop, options, self._planned_ms)
+        return first_ranges(cluster, ranges, after.stop, options, self._planned_ms)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task's ranges."""
@@ -113,6 +115,14 @@ class StreamReader(DataSourceStreamReader):
         offset = stream_offset(end)
         if offset is not None and offset.positions and "group.id" in self._options.table.properties:
             self._observer.cluster.commit(offset.positions)
+
+    def stop(self) -> None:
+        """Ends the connection; Spark does not call this."""
+        self._observer.close()
+
+    def discover_again(self) -> None:
+        """Lets the next end be one with all new partitions: those that an earlier one had may not be read."""
+        self._observer.forget_discovery()
 
     def next_offset(self, start: dict[str, Any], limits: Limits) -> dict[str, Any]:
         """The end of the next batch, or ``start`` itself when there is nothing new.
@@ -194,7 +204,7 @@ class StreamReader(DataSourceStreamReader):
             backlog(now.positions, advanced(now, view).positions) < limits.min_offsets
         )
 
-    def _freeze_target(self) -> None:
+    def freeze_target(self) -> None:
         """``availableNow``: this run reads up to the latest offsets of this moment."""
         self._target = self._observer.current().latest
 
@@ -296,7 +306,7 @@ class ReaderWithLimits(StreamReader):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fixes the end of this run."""
-        self._freeze_target()
+        self.freeze_target()
 
 
 class ReaderWithoutLimits(StreamReader):

@@ -55,6 +55,12 @@ class Observer:
             check_dead_letter_topic(self._cluster, self._options)
         return self._cluster
 
+    def close(self) -> None:
+        """Ends the connection."""
+        cluster, self._cluster = self._cluster, None
+        if cluster is not None:
+            cluster.close()
+
     @property
     def is_fresh(self) -> bool:
         """Whether the last view is recent enough to be used again."""
@@ -86,6 +92,10 @@ class Observer:
             return True
         waited = self.clock.monotonic() - self._discovered_at
         return waited >= interval > 0 and not self.is_fresh
+
+    def forget_discovery(self) -> None:
+        """Makes it time to look for new partitions and topics, as at a start."""
+        self._discovered_at = _NEVER
 
     def is_unchanged(self) -> bool:
         """Whether the latest offsets are still those of the last view, at the cost of one small request.

@@ -71,13 +71,13 @@ def read_with(
         chosen: Passes on which of the changes of a range count; None = all.
     """
     if reader.options.merges_partitions and reader.options.mode == "snapshot":
-        all_ranges = list(_with_last_checked(ranges))
+        all_ranges = list(with_last_checked(ranges))
         yield from merged_rows(all_ranges, reader, chosen or (lambda changes, _: changes))
         return
     schema = arrow_schema(reader.table.schema)
     is_table = reader.options.mode == "snapshot"
     seen = SeenKeys(reader.table.key_names, ranges) if is_table else None
-    for range_ in _with_last_checked(ranges):
+    for range_ in with_last_checked(ranges):
         # An error of the rows ends the client's fetches at once, and not when its traceback is forgotten.
         with closing(reader.read(range_)) as changes:
             found = chosen(changes, range_) if chosen else changes
@@ -89,7 +89,7 @@ def read_with(
                     yield batch
 
 
-def _with_last_checked(ranges: Sequence[Range]) -> Iterator[Range]:
+def with_last_checked(ranges: Sequence[Range]) -> Iterator[Range]:
     """The ranges of a task, of which the last one of each topic is checked after it.
 
     It is checked by a question about the topic, whose answer grows with its partitions.

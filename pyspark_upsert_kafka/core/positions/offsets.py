@@ -136,24 +136,47 @@ class StreamOffset:
         return {"version": 2 if self.is_table else 1, **table, **bounded, "topics": topics}
 
 
-def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
-    """The offset that a checkpoint holds; None for the initial one.
+class Keeper(NamedTuple):
+    """Where an offset was kept, and how to begin without it: for errors."""
+
+    name: str
+    begin_anew: str
+
+
+_CHECKPOINT = Keeper("The checkpoint", "start with a new checkpoint")
+
+
+def stream_offset(
+    json: Mapping[str, Any] | None, keeper: Keeper = _CHECKPOINT
+) -> StreamOffset | None:
+    """The offset that a checkpoint, or another keeper, holds; None for the initial one.
 
     Raises:
         CheckpointError: It was written by a newer version, by another source, or was changed by hand.
     """
+    try:
+        return _offset(json, keeper)
+    except _WrongError as wrong:
+        raise CheckpointError(
+            f"{keeper.name} holds an offset that cannot be read. {wrong} It was changed by hand, or damaged: restore it, or "
+            f"{keeper.begin_anew}."
+        ) from None
+
+
+def _offset(json: Mapping[str, Any] | None, keeper: Keeper) -> StreamOffset | None:
     if json is None or json in ({}, INITIAL):
         return None
     if not isinstance(json, dict):  # another source's, such as that of rate: a number
         raise CheckpointError(
-            f"The checkpoint is that of another source: it holds the offset {json!r}. Start with a new checkpoint."
+            f"{keeper.name} is that of another source: it holds the offset {json!r}. "
+            f"{keeper.begin_anew[0].upper()}{keeper.begin_anew[1:]}."
         )
     version, topics = json.get("version"), json.get("topics")
     if version not in range(1, VERSION + 1) or not isinstance(topics, dict):
         raise CheckpointError(
-            f"The checkpoint holds an offset that this version cannot read (version {version!r}, "
+            f"{keeper.name} holds an offset that this version cannot read (version {version!r}, "
             f"known up to {VERSION}): {json!r}. Use the version of pyspark_upsert_kafka that wrote it, "
-            "or start with a new checkpoint."
+            f"or {keeper.begin_anew}."
         )
     bounded, table = json.get("bounded", False), json.get("table", False)
     for name, flag in (("bounded", bounded), ("table", table)):
@@ -171,11 +194,12 @@ def stream_offset(json: Mapping[str, Any] | None) -> StreamOffset | None:
     )
 
 
-def _wrong(what: str, found: object, expected: str) -> CheckpointError:
-    return CheckpointError(
-        f"The checkpoint holds an offset that cannot be read. {what} is {found!r}, expected {expected}. It was "
-        "changed by hand, or damaged: restore it, or start with a new checkpoint."
-    )
+class _WrongError(ValueError):
+    """What is wrong with an offset, as a sentence."""
+
+
+def _wrong(what: str, found: object, expected: str) -> _WrongError:
+    return _WrongError(f"{what} is {found!r}, expected {expected}.")
 
 
 def _topic_id(topic: str, block: Mapping[str, Any]) -> str:
@@ -228,7 +252,9 @@ def _positions(topics: Mapping[str, Any], name: str) -> dict[TopicPartition, int
     return found
 
 
-def ranges_between(start: StreamOffset | None, end: StreamOffset) -> list[Range]:
+def ranges_between(
+    start: StreamOffset | None, end: StreamOffset, keeper: Keeper = _CHECKPOINT
+) -> list[Range]:
     """What a batch reads: each partition from where it was, or begins, up to ``end``.
 
     Raises:
@@ -240,8 +266,8 @@ def ranges_between(start: StreamOffset | None, end: StreamOffset) -> list[Range]
         begin = end.begins.get(tp, before.get(tp))
         if begin is None or begin > stop:
             raise CheckpointError(
-                f"The checkpoint asks for {tp} from offset {begin} to {stop}. It does not belong to "
-                "this query, or was changed by hand: start with a new checkpoint."
+                f"{keeper.name} asks for {tp} from offset {begin} to {stop}. It does not belong to "
+                f"this query, or was changed by hand: {keeper.begin_anew}."
             )
         ranges.append(Range(*tp, begin, stop, topic_id=end.topic_ids.get(tp.topic, "")))
     return not_empty(ranges)

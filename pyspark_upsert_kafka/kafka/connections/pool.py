@@ -137,6 +137,12 @@ class Pool(Generic[C]):
 _POOLS: weakref.WeakSet[Pool[Any]] = weakref.WeakSet()
 
 
+def close_idle_clients() -> None:
+    """Ends every idle client of this process, of whatever kind."""
+    for pool in list(_POOLS):
+        pool.close_idle()
+
+
 def _let_be(lease: Lease[Any]) -> None:
     """Keeps a client of the parent process from being ended, also when this process ends."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(lease))

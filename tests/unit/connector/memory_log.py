@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 Value = int | None
@@ -77,3 +78,25 @@ class Log:
             yield RawBatch(
                 range_.topic, range_.partition, BytesColumn.of(keys), BytesColumn.of(data), offsets
             )
+
+
+class LogReader:
+    """Reads the partitions in memory; plays the client, too."""
+
+    def __init__(self, logs: dict[TopicPartition, Log]) -> None:
+        self._logs = logs
+
+    def reader(self, settings: ReadSettings) -> LogReader:
+        """Itself."""
+        return self
+
+    def read(self, range_: Range) -> Iterator[RawBatch]:
+        """As `RangeReader.read`."""
+        return self._log(range_).read(range_)
+
+    def end(self, range_: Range) -> int:
+        """As `RangeReader.end`."""
+        return self._log(range_).end(range_)
+
+    def _log(self, range_: Range) -> Log:
+        return self._logs[TopicPartition(range_.topic, range_.partition)]

@@ -14,13 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from pyspark_upsert_kafka.connector.reading import task_reading
-from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
-from pyspark_upsert_kafka.kafka.clients import ReadSettings
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.core.positions.offsets import TopicPartition, stream_offset
 from tests.laws import runs
 from tests.unit.connector.fake_cluster import stream_options, world
 from tests.unit.connector.fake_spark import KNOWS_LIMITS, PROTOCOLS, Query
-from tests.unit.connector.memory_log import Log, nothing
+from tests.unit.connector.memory_log import Log, LogReader, nothing
 
 KEYS = 5
 
@@ -39,28 +37,6 @@ places = st.integers(0, 9)
 seeds = st.integers(0, 2**32)
 
 
-class Reader:
-    """Reads the partitions in memory; plays the client, too."""
-
-    def __init__(self, logs: dict[TopicPartition, Log]) -> None:
-        self._logs = logs
-
-    def reader(self, settings: ReadSettings) -> Reader:
-        """Itself."""
-        return self
-
-    def read(self, range_: Range) -> Iterator[RawBatch]:
-        """As `RangeReader.read`."""
-        return self._log(range_).read(range_)
-
-    def end(self, range_: Range) -> int:
-        """As `RangeReader.end`."""
-        return self._log(range_).end(range_)
-
-    def _log(self, range_: Range) -> Log:
-        return self._logs[TopicPartition(range_.topic, range_.partition)]
-
-
 class TableFirst(RuleBasedStateMachine):
     """After each batch a sink has the table as of the batch's end, whatever happens."""
 
@@ -70,7 +46,7 @@ class TableFirst(RuleBasedStateMachine):
         self.there = world(self.patch)
         self.cluster = self.there.cluster
         self.logs: dict[TopicPartition, Log] = {}
-        self.patch.setattr(task_reading, "load_client", lambda _: Reader(self.logs))
+        self.patch.setattr(task_reading, "load_client", lambda _: LogReader(self.logs))
         self.number = 0
         self.sink: dict[tuple[TopicPartition, int], int] = {}
         self.read_offsets: set[tuple[TopicPartition, int]] = set()
