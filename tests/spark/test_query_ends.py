@@ -7,13 +7,14 @@ checkpoint that was set back is in test_exactly_once.py.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import confluent_kafka as ck
 import psutil
 import pytest
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException, PySparkRuntimeError, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -23,7 +24,7 @@ from tests.local_registry import Registry
 from tests.spark.batches import save
 from tests.spark.conftest import eventually, run_to_end
 from tests.spark.streams import Batches, message, read, running
-from tests.spark.supervised import supervised_end
+from tests.spark.supervised import supervised_end, supervisor
 from tests.spark.test_sink_stream import put, stream
 
 
@@ -316,3 +317,32 @@ def test_a_writer_that_is_fenced_off(spark: SparkSession, broker: Broker, tmp_pa
 
     assert end.error in ("BrokerError", "DeliveryError")
     assert "It is fenced off, and writes nothing more" in end.text
+
+
+@pytest.mark.connect
+@pytest.mark.long("two queries, of which one is started twice")
+def test_several_queries_are_supervised_in_one_thread(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """With sinks of the format, which Spark does not find in a thread of one's own; one whose worker did not start begins again."""
+    pairs = {name: (broker.topic(), broker.topic()) for name in ("users", "orders")}
+    tries: list[str] = []
+
+    def starter(name: str) -> Callable[[], StreamingQuery]:
+        source, target = pairs[name]
+        broker.produce(source, message(len(name)))
+
+        def start() -> StreamingQuery:
+            tries.append(name)
+            if tries.count("orders") == 1 and name == "orders":
+                raise PySparkRuntimeError("Python worker failed to connect back.")
+            writer = read(spark, broker, source).writeStream.format("upsert-kafka")
+            writer = writer.options(**options(broker, target)).trigger(availableNow=True)
+            return writer.option("checkpointLocation", str(tmp_path / name)).start()
+
+        return start
+
+    supervisor()(*map(starter, pairs), pause_s=0.1)
+
+    assert sorted(tries) == ["orders", "orders", "users"]
+    assert [len(broker.messages(target)) for _, target in pairs.values()] == [1, 1]
