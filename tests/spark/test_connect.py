@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import upsert_sink
 from tests.conftest import Broker, options
@@ -76,3 +77,35 @@ def test_exactly_once_is_refused(spark: SparkSession, broker: Broker, tmp_path: 
 
     assert "OptionError: 'sink.delivery-guarantee' = 'exactly-once' does not work over" in text
     assert broker.messages(topic) == []
+
+
+@pytest.mark.connect
+@pytest.mark.long("a stream of two batches with a function of a user")
+@pytest.mark.skipif(
+    CONNECT is None, reason="says how a function runs on the server of Spark Connect"
+)
+def test_a_function_for_batches_has_a_session_of_its_own(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    """Since Spark 4.3: what it takes from the DataFrame can be joined with it, what it takes from the program cannot."""
+    topic, files = broker.topic(), tmp_path / "in"
+    put(files, 0, (1, "a", "+I"), (2, "b", "+I"))
+    sink, known, other = upsert_sink(options(broker, topic)), [(1,), (3,)], spark.range(4)
+
+    def write_known(rows: DataFrame, number: int) -> None:
+        sink(
+            rows.join(rows.sparkSession.createDataFrame(known, "id BIGINT"), "id", "left_semi"),
+            number,
+        )
+
+    def write_other(rows: DataFrame, number: int) -> None:
+        sink(rows.join(other, "id"), number)
+
+    def run(function: Callable[[DataFrame, int], None], name: str) -> None:
+        writer = stream(spark, files).writeStream.foreachBatch(function).trigger(availableNow=True)
+        run_to_end(writer.option("checkpointLocation", str(tmp_path / name)).start())
+
+    run(write_known, "known")
+    assert [message.key for message in broker.messages(topic)] == [b'{"id":1}']
+    if spark.version >= "4.3":
+        assert "SESSION_NOT_SAME" in refused(lambda: run(write_other, "other"))

@@ -28,7 +28,7 @@ PAGES = [
 
 MANY_QUERIES = {
     "aggregating", "cluster", "coming-from-flink", "doctor", "filters", "index", "joining", "joining-streams",
-    "joining-with-state", "testing", "whole-rows",
+    "joining-with-state", "managed-spark", "testing", "whole-rows",
 }  # fmt: skip
 """Pages that take long; one also starts a broker."""
 

@@ -17,8 +17,8 @@ _TEXTS = {
 
 <!-- Made by `make test-versions`. -->
 
-This page says which versions work together: [brokers](#brokers), [Python and PySpark](#python-and-pyspark), the
-[oldest and newest packages](#other-packages), and the [platforms](#wheels) on which `pip` needs no compiler. Each cell is a run:
+This page says which versions work together: [brokers](#brokers), [Python and PySpark](#python-and-pyspark),
+[managed Spark](#managed-spark), the [oldest and newest packages](#other-packages), and the [platforms](#wheels) on which `pip` needs no compiler. Each cell is a run:
 what it gave, and on which day. A cell that says `not run` makes no statement.
 """,
     "brokers": """\
@@ -38,6 +38,13 @@ Python 3.10 and newer, PySpark 4.0 and newer, on the broker that `LocalKafka` st
 it needs: [limits per micro-batch](micro-batches.md) and [sources with names](operating.md#sources-that-come-and-go) before 4.2,
 [whole rows with state](whole-rows.md) before 4.1. [`scan.headers`](filters.md#only-messages-with-certain-headers) works with each.
 The workflow of CI runs all tests with Python 3.14.
+""",
+    "managed": """\
+## Managed Spark
+
+The Python and the PySpark that services document ([the page on them](managed-spark.md) has the sources), installed with `pip` on a Linux
+machine, with the newest of all other packages: what PySpark of that version does, and not the service's own Spark, which may differ.
+Each run reads, writes and streams, with update mode, whole rows and exactly once. Under the table are the versions that were installed.
 """,
     "packages": """\
 ## Other packages
@@ -62,7 +69,7 @@ def page(results: Results) -> str:
     parts = [_TEXTS[""]]
     for table in TABLES:
         parts += [_TEXTS[table.name], "\n".join(_lines(table, results)) + "\n"]
-        if table.name == "packages":
+        if table.name in ("managed", "packages"):
             parts.append("\n".join(_versions_of_rows(table, results)) + "\n")
     return "\n".join(parts)
 

@@ -108,6 +108,25 @@ def _of_packages(environment: Environment) -> dict[str, Cell]:
     }
 
 
+MANAGED = {
+    "Databricks 17.3 LTS": ("3.12", "4.0.0"),
+    "Databricks 18 LTS": ("3.12", "4.1.0"),
+    "Databricks 19": ("3.12", "4.2.0"),
+    "Amazon EMR 8.0": ("3.11", "4.0.2"),
+    "AWS Glue 6.0": ("3.13", "4.1.1"),
+    "Microsoft Fabric 2.0": ("3.13", "4.1.1"),
+    "Google Cloud 3.0": ("3.12", "4.0.1"),
+}
+"""The Python and the PySpark of services, as docs/managed-spark.md has them with their sources. Google's clusters have Python 3.11."""
+
+
+def _of_a_service(python: str, pyspark: str) -> dict[str, Cell]:
+    environment = Environment(
+        f"managed-{python}-{pyspark}", python, (f"pyspark[connect]=={pyspark}",)
+    )
+    return {"its Python and PySpark": Trial(environment, OURS, SPARK)}
+
+
 TABLES = (
     Table(
         "brokers",
@@ -126,6 +145,12 @@ TABLES = (
         {python: _of_a_python(python) for python in PYTHONS},
         {f"PySpark {pyspark}": "pyspark" for pyspark in PYSPARKS},
         "python",
+    ),
+    Table(
+        "managed",
+        "service",
+        {name: _of_a_service(*versions) for name, versions in MANAGED.items()},
+        {},
     ),
     Table(
         "packages",
