@@ -41,6 +41,8 @@ _WRONG = (
     "serializers of a schema registry write it; it begins with {begin!r}"
 )
 
+_A_GUID = "; a byte 1 and 16 others are taken for a GUID, in the header that names the schema or else in front of the message"
+
 _LONG_ID = (
     "; is it the beginning of an id of 8 bytes, as Apicurio's serializers write it by default? Ids of 4 bytes are read: set "
     "'apicurio.registry.as-confluent' = 'true' for the writer"
@@ -217,8 +219,9 @@ def decoder_by_id(
         try:
             return compile_decoder(schema_id)
         except UnknownSchemaError as error:
-            if schema_id != 0:
+            hint = _A_GUID if isinstance(schema_id, UUID) else _LONG_ID if schema_id == 0 else ""
+            if not hint:
                 raise
-            raise UnknownSchemaError(f"{str(error).removesuffix('.')}{_LONG_ID}") from None
+            raise UnknownSchemaError(f"{str(error).removesuffix('.')}{hint}") from None
 
     return DecoderByPrefix(id_part, of_prefix, target)

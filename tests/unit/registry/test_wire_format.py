@@ -214,7 +214,10 @@ def test_an_id_of_eight_bytes():
         raise UnknownSchemaError(f"Schema id {schema_id} is not in the schema registry (x).")
 
     decode = decoder_by_id(compile_decoder, TARGET).decode
-    errors = decode([b"\0" + (7).to_bytes(8, "big") + b"a", message(7)]).errors
+    errors = decode(
+        [b"\0" + (7).to_bytes(8, "big") + b"a", message(7), b"\1" + bytes(16) + b"a"]
+    ).errors
+    assert errors[2].endswith("or else in front of the message")
     assert errors[0].startswith(
         "Schema id 0 is not in the schema registry (x); is it the beginning of an id of 8 bytes, as Apicurio"
     )
