@@ -151,6 +151,7 @@ def test_show_and_doctor(broker, guids, mixed, capsys):
     assert "can be decoded" in said or "bad" in said
 
 
+@pytest.mark.long("a registry is waited for")
 def test_a_registry_that_is_away(broker, guids, mixed):
     """It is not the messages' fault: nothing is skipped."""
     from pyspark_upsert_kafka import BrokerError

@@ -10,7 +10,7 @@ import ctypes
 import importlib
 from collections import deque
 from collections.abc import Sequence
-from ctypes import c_int64, c_size_t, c_void_p
+from ctypes import c_char_p, c_int64, c_size_t, c_void_p
 from functools import cache, partial
 from itertools import chain, repeat
 from operator import methodcaller
@@ -164,16 +164,17 @@ def timestamps_of(pointers: Any) -> Timestamps:
 
 
 class HeaderValues:
-    """Finds headers of messages. Places for what librdkafka finds are made once: to make them costs as much as to ask.
+    """Finds headers of messages. The places for what librdkafka finds are made once.
 
     Args:
         most: The most messages that are looked at once.
     """
 
     def __init__(self, most: int) -> None:
-        self._lists, self._list_places = _slots(most, 1)
-        self._values, places = _slots(most, 2)
-        self._value_places = places[::2], places[1::2]
+        self._found = np.zeros(
+            (3, most), np.uintp
+        )  # lists of headers, and of one of them values and sizes
+        self._places = [_places_of(each).tolist() for each in self._found]
 
     def last(self, pointers: Any, names: Sequence[str]) -> dict[str, BytesColumn]:
         """The value of each of these headers, of several with a name that of the last; None where a message has none.
@@ -182,31 +183,24 @@ class HeaderValues:
         of NumPy's asks for them, which ends at the first message that has any. From there on each is asked.
         """
         count, functions = len(pointers), _functions()
-        lists, codes = self._lists[:count, 0], np.zeros(count, np.int64)
+        lists, codes = self._found[0, :count], np.zeros(count, np.int64)
         lists.fill(0)
         call_on_pairs(_headers(), pointers, _places_of(lists), codes)
         left = slice(int(np.count_nonzero(codes)), count)
-        left_ones = pointers[left].tolist(), self._list_places[left]
+        left_ones = pointers[left].tolist(), self._places[0][left]
         deque(map(functions.rd_kafka_message_headers, *left_ones), maxlen=0)
         having = np.flatnonzero(lists)
         found = {}
         for name in names if having.size else ():
-            values = self._values[: having.size]
+            values = self._found[1:, : having.size]
             values.fill(0)
-            asked = lists[having].tolist(), repeat(name.encode()), *self._value_places
+            asked = lists[having].tolist(), repeat(name.encode()), *self._places[1:]
             deque(map(functions.rd_kafka_header_get_last, *asked), maxlen=0)
             if values.any():
                 of_all = np.zeros((2, count), np.uintp)
-                of_all[:, having] = values.T
+                of_all[:, having] = values
                 found[name] = bytes_at(*of_all)
         return found
-
-
-def _slots(most: int, width: int) -> tuple[Any, list[Any]]:
-    """An array of pointers in rows, and each of its places as an argument of a function."""
-    memory: Any = (c_void_p * (most * width))()
-    places = [ctypes.byref(memory, at * _POINTER) for at in range(most * width)]
-    return np.frombuffer(memory, np.uintp).reshape(most, width), places
 
 
 def _places_of(numbers: Any) -> Any:
@@ -257,9 +251,11 @@ def _functions() -> Any:
     found.rd_kafka_message_destroy.argtypes = (c_void_p,)
     found.rd_kafka_message_timestamp.restype = c_int64
     found.rd_kafka_message_timestamp.argtypes = c_void_p, c_void_p
-    # What they find is seen in the places that they are given. The types of other arguments are not checked: it would cost a third.
-    for of_headers in (found.rd_kafka_message_headers, found.rd_kafka_header_get_last):
-        of_headers.restype, of_headers.argtypes = None, (c_void_p,)
+    # What they find is seen in the places that they are given.
+    found.rd_kafka_message_headers.restype = None
+    found.rd_kafka_message_headers.argtypes = c_void_p, c_void_p
+    found.rd_kafka_header_get_last.restype = None
+    found.rd_kafka_header_get_last.argtypes = c_void_p, c_char_p, c_void_p, c_void_p
     return found
 
 
