@@ -90,6 +90,11 @@ bench-quick: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
 bench-quick: $(READY)
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/quick.py $(ARGS)
 
+# What the ids of schemas in messages cost: those of Confluent's registry beside those of AWS Glue, without any registry.
+.PHONY: bench-schema-ids
+bench-schema-ids: $(READY)
+	$(BIN)/python benchmarks/schema_ids.py
+
 # What filters of a query save: one key of a table, one minute of a day; ARGS="--messages 20000000 --keys 5000000" takes longer.
 bench-filters: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
 bench-filters: $(READY)
