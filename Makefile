@@ -11,7 +11,7 @@ export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 # Bytecode is kept, even where the environment says otherwise: the next run collects its tests in half the time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak stress memcheck kills reruns fuzz laws histories docs site site-version publish-site picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
+.PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak soak-tokens stress memcheck kills reruns fuzz laws histories docs site site-version publish-site picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
@@ -113,6 +113,12 @@ CHANGES ?= 1000000
 
 soak: $(READY)
 	$(BIN)/python -m tools.soak $(SECONDS) $(CHANGES)
+
+# A copy that is written exactly once while tokens to log in with are renewed so many times.
+RENEWALS ?= 120
+
+soak-tokens: $(READY)
+	TOKEN_RENEWALS=$(RENEWALS) $(BIN)/python -m pytest tests/spark/test_token_soak.py
 
 # A topic is read without an object for each message, and left and interrupted at any moment; the last line is the verdict.
 MINUTES ?= 60

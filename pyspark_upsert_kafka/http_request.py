@@ -9,7 +9,7 @@ import io
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
@@ -42,11 +42,13 @@ class Answer:
         status: Its status, of an error or a redirect too.
         reason: The words behind the status.
         content: What it sends.
+        headers: Its headers; the case of names does not matter.
     """
 
     status: int
     reason: str
     content: bytes
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,14 @@ def answer_to(request: Request, tls: ssl.SSLContext, deadline: Deadline) -> Answ
         response = opener.open(request, timeout=deadline.timeout_s())
     except HTTPError as error:
         with error:
-            return Answer(error.code, str(error.reason), _content(cast("HTTPResponse", error.fp)))
+            return _answer(cast("HTTPResponse", error.fp))
     with response:
-        return Answer(response.status, response.reason, _content(response))
+        return _answer(response)
+
+
+def _answer(response: HTTPResponse) -> Answer:
+    headers = cast("Mapping[str, str]", response.headers)
+    return Answer(response.status, response.reason, _content(response), headers)
 
 
 def _content(response: HTTPResponse) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -21,15 +20,13 @@ from botocore.session import Session
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.logins.token_providers import CONFIG, PROVIDER, Ask
+from pyspark_upsert_kafka.logins.rented_kafka import msk_region
+from pyspark_upsert_kafka.logins.token_providers import PROVIDER, Ask, config_entries
 
 _NAMES = (
     "awsProfileName", "awsRoleArn", "awsRoleSessionName", "awsRoleExternalId", "awsStsRegion",
 )  # fmt: skip
 """Of the entries in ``sasl.oauthbearer.config``."""
-
-_REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
-"""In the name of a broker."""
 
 _LIFE_S = 900
 _SERVICE = "kafka-cluster"
@@ -47,15 +44,15 @@ def provider(given: Mapping[str, str]) -> Ask:
     Raises:
         OptionError: The region is not known, or the configuration is malformed.
     """
-    config = _config(given.get(CONFIG, ""))
-    session = Session(profile=config.get("awsProfileName"))
-    region = _region(given.get("bootstrap.servers", ""), session)
-    found: list[Any] = []
+    config = config_entries(given, _NAMES)
+    profile = config.get("awsProfileName")
+    region = _region(given.get("bootstrap.servers", ""), Session(profile=profile))
 
     def ask(_: str) -> tuple[str, float]:
-        if not found:
-            found.append(_credentials(session, config))
-        return token(found[0], region)
+        session = Session(
+            profile=profile
+        )  # another one keeps what it has read of files that change
+        return token(_credentials(session, config), region)
 
     return ask
 
@@ -98,21 +95,9 @@ def _credentials(session: Session, config: Mapping[str, str]) -> Any:
     return DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")
 
 
-def _config(text: str) -> dict[str, str]:
-    config = dict(entry.partition("=")[::2] for entry in text.split())
-    unknown = [name for name, value in config.items() if name not in _NAMES or not value]
-    if unknown:
-        raise OptionError(
-            f"Invalid value for option '{PREFIX}{CONFIG}': expected '<name>=<value>' with spaces between, where the names are "
-            f"{', '.join(_NAMES)}."
-        )
-    return config
-
-
 def _region(servers: str, session: Session) -> str:
-    named = _REGION.search(servers)
     region = (
-        named[1] if named else os.environ.get("AWS_REGION") or session.get_config_variable("region")
+        msk_region(servers) or os.environ.get("AWS_REGION") or session.get_config_variable("region")
     )
     if not region:
         raise OptionError(

@@ -299,7 +299,7 @@ class LoginTokens:
     def _raised(self, error: BaseException) -> _NoTokenError:
         text = str(error) if self._token is None else str(error).replace(self._token.text, "***")
         said = self._shown(text).strip().removesuffix(".")
-        name = type(error).__name__
+        name = type(error).__name__.lstrip("_")
         passes = bool(getattr(error, "retriable", True))
         is_named = said.startswith(name)  # as kafka-python's errors begin
         return _NoTokenError(

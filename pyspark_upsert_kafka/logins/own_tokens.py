@@ -155,6 +155,12 @@ class TokenEndpoint:
             ) from None
 
 
+def only_librdkafka(given: Mapping[str, str]) -> str | None:
+    """The property by which librdkafka alone gets a client's tokens; None = there is none, and they can be had here too."""
+    begins = ("sasl.oauthbearer.assertion.", "sasl.oauthbearer.metadata.")
+    return next((name for name in sorted(given) if name.startswith(begins)), None)
+
+
 def own_tokens(given: Mapping[str, str]) -> LoginTokens:
     """The tokens of a client's properties that name no provider: of the endpoint that they name, or unsecured.
 

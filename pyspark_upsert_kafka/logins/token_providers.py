@@ -19,15 +19,22 @@ from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, shared_tokens
 
 PROVIDER, CONFIG = "sasl.oauthbearer.token.provider", "sasl.oauthbearer.config"
 
+OWN_WAY = "sasl.oauthbearer.metadata.authentication.type"
+"""How librdkafka or confluent-kafka gets tokens itself, of the machine: ``azure_imds``, ``aws_iam``."""
+
 _OPTION = f"'{PREFIX}{PROVIDER}'"
 _GROUP = "pyspark_upsert_kafka.token_providers"
 _ALLOWED = "UPSERT_KAFKA_TOKEN_PROVIDERS"
 """The environment variable that lists the modules of which functions may be called."""
 
+_MACHINES_HEADER = "IDENTITY_HEADER"
+"""The environment variable whose value shows that a program runs on a machine of Azure's, and gets its tokens."""
+
 _OTHER_WAYS = (
     "sasl.oauthbearer.token.endpoint.url",
     "enable.sasl.oauthbearer.unsecure.jwt",
     "sasl.oauthbearer.method",
+    OWN_WAY,
 )
 """Properties that say in another way where tokens come from."""
 
@@ -39,20 +46,23 @@ class _Ours(NamedTuple):
     """A provider of this package.
 
     Args:
-        module: Has a function ``provider``, which makes an `Ask` of a client's properties.
+        module: The module that has it.
         extra: What to install for it.
+        function: Makes an `Ask` of a client's properties.
     """
 
     module: str
     extra: str
+    function: str = "provider"
 
 
-_OURS: dict[str, _Ours | None] = {
-    "aws-msk": _Ours("pyspark_upsert_kafka.logins.aws_msk", "aws"),
-    "azure": None,
-    "gcp": None,
+_OURS = {
+    "aws-msk": _Ours("aws_msk", "aws"),
+    "azure": _Ours("azure_event_hubs", "azure"),
+    "gcp": _Ours("google_managed_kafka", "gcp"),
+    "gcp-access-token": _Ours("google_managed_kafka", "gcp", "access_tokens"),
 }
-"""By their names; None = the name is kept for one that is not there yet."""
+"""By their names; the last gives the schema registry of Google's what brokers do not take."""
 
 
 def tokens_of(given: Mapping[str, str]) -> LoginTokens | None:
@@ -95,9 +105,20 @@ def provider_tokens(name: str, given: Mapping[str, str], *, option: str) -> Logi
 
     def make() -> LoginTokens:
         ask = _found(name, given, f"Option '{option}' = '{name}'")
-        return LoginTokens(name, lambda: ask(config), OutsideText(given).shown)
+        return LoginTokens(
+            name, lambda: ask(config), OutsideText({**_environment(), **given}).shown
+        )
 
     return shared_tokens((name, config, given.get("bootstrap.servers", "")), make)
+
+
+def _environment() -> dict[str, str]:
+    """Of the environment what may be secret: there the libraries of clouds find credentials, which an answer may repeat."""
+    return {
+        f"{name}.secret" if name == _MACHINES_HEADER else name: value
+        for name, value in os.environ.items()
+        if name != _ALLOWED and not name.endswith(("_DIR", "_FILE", "_PATH", "_URI"))
+    }
 
 
 def _found(name: str, given: Mapping[str, str], named: str) -> Ask:
@@ -123,19 +144,37 @@ def _found(name: str, given: Mapping[str, str], named: str) -> Ask:
 
 def _ours(name: str, given: Mapping[str, str], named: str) -> Ask:
     ours = _OURS[name]
-    if ours is None:
-        raise OptionError(
-            f"{named}: this version has no such provider. Name a function that gives the tokens, as "
-            "'<module>:<function>'."
-        )
     try:
-        made: Ask = import_module(ours.module).provider(given)
+        module = import_module(f"{__package__}.{ours.module}")
     except ImportError as error:
         raise OptionError(
             f"{named} needs a package that is not installed ({error}): "
             f"pip install 'pyspark-upsert-kafka[{ours.extra}]'"
         ) from None
+    made: Ask = getattr(module, ours.function)(given)
     return made
+
+
+def config_entries(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """What ``sasl.oauthbearer.config`` says, ``<name>=<value>`` with spaces between, as providers of ours want it.
+
+    Args:
+        given: The properties of the client.
+        names: The names that mean something.
+
+    Raises:
+        OptionError: Something else stands there.
+
+    >>> config_entries({"sasl.oauthbearer.config": "clientId=a"}, ("clientId",))
+    {'clientId': 'a'}
+    """
+    entries = dict(entry.partition("=")[::2] for entry in given.get(CONFIG, "").split())
+    if any(name not in names or not value for name, value in entries.items()):
+        raise OptionError(
+            f"Invalid value for option '{PREFIX}{CONFIG}', or for the provider of a schema registry: expected '<name>=<value>' "
+            f"with spaces between, where the names are {', '.join(names)}."
+        )
+    return entries
 
 
 def _function(module: str, function: str, named: str) -> Ask:

@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.core.masking import resolve
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.logins.jaas import without_jaas
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
-from pyspark_upsert_kafka.logins.own_tokens import TokenEndpoint, own_tokens
+from pyspark_upsert_kafka.logins.own_tokens import TokenEndpoint, only_librdkafka, own_tokens
 from pyspark_upsert_kafka.logins.token_providers import CONFIG, provider_tokens, tokens_of
 
 _SOURCE = "bearer-auth.credentials-source"
@@ -19,9 +19,6 @@ _URL, _CLIENT_ID, _CLIENT_SECRET, _SCOPE = (
 _PROVIDER, _PROVIDER_CONFIG = "bearer-auth.token.provider", "bearer-auth.token.provider.config"
 
 _INHERITED = "SASL_OAUTHBEARER_INHERIT"
-
-_BY_LIBRDKAFKA = ("sasl.oauthbearer.assertion.", "sasl.oauthbearer.metadata.")
-"""How properties begin by which only librdkafka gets tokens."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +81,10 @@ class TokenLogin:
                 f"{named} takes the login of the Kafka client, which has no tokens: '{PREFIX}sasl.mechanism' is "
                 f"'{mechanism or 'not given'}', and not 'OAUTHBEARER'."
             )
-        others = [name for name in sorted(given) if name.startswith(_BY_LIBRDKAFKA)]
-        if others:
+        other = only_librdkafka(given)
+        if other is not None:
             raise OptionError(
-                f"{named} cannot take the login of the Kafka client: by '{PREFIX}{others[0]}' librdkafka alone gets tokens. "
+                f"{named} cannot take the login of the Kafka client: by '{PREFIX}{other}' librdkafka alone gets tokens. "
                 f"Set it to 'OAUTHBEARER' or 'CUSTOM'."
             )
         return tokens_of(given) or own_tokens(given)

@@ -114,6 +114,7 @@ class FaultProxy:
         self.servers = f"{host}:{self._port}"
         self._faults: list[Fault] = []
         self._silent_until = 0.0
+        self._is_closed = False
         self._open: list[socket.socket] = [self._listener]
         self.sending = threading.Lock()
         """Held by who sends to a client."""
@@ -131,7 +132,8 @@ class FaultProxy:
             self._silent_until = 0.0
 
     def close(self) -> None:
-        """Ends all connections."""
+        """Ends all connections, those too that come at this moment."""
+        self._is_closed = True
         for each in self._open:
             end(each)
 
@@ -141,6 +143,9 @@ class FaultProxy:
                 client, _ = self._listener.accept()
                 broker = socket.create_connection(self._broker)
                 self._open += [client, broker]
+                if self._is_closed:
+                    end(client, broker)
+                    break
                 asked: dict[int, tuple[int, int]] = {}
                 for pump in (self._pass_requests, self._pass_answers):
                     threading.Thread(target=pump, args=(client, broker, asked), daemon=True).start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +33,8 @@ from tests.kafka.conftest import Edge
 from tests.token_endpoint import TokenEndpoint
 
 PASSWORD = "op\"en \\ses'ame\n\tü€ ,=;]"
+LONG_PASSWORD = base64.b64encode(bytes(range(256)) * 9).decode()
+"""As long as a key file of Google's in base64."""
 CLIENT = ("an id", "geheim:%/ü")
 STORE_PASSWORD = "st0re"
 
@@ -201,9 +204,13 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
     for name, file in shown.items():
         config[f"listener.name.{name.lower()}.ssl.keystore.location"] = str(file)
     security = LocalSecurity(
-        users={"ana": PASSWORD, "bob": "no rights"},
+        users={"ana": PASSWORD, "bob": "no rights", "key": LONG_PASSWORD},
         certificates=certificates,
-        acls=[LocalAcl("ana", "ALL", kind, "*") for kind in ("topic", "group", "transactional_id")],
+        acls=[
+            LocalAcl(user, "ALL", kind, "*")
+            for user in ("ana", "key")
+            for kind in ("topic", "group", "transactional_id")
+        ],
     )
     with (
         LocalKafka(security=security, config=config) as kafka,

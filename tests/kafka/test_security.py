@@ -32,6 +32,11 @@ SECRETS = (PASSWORD, "barley", "no rights", *CLIENT[1:])
 def _close_idle_clients() -> Iterator[None]:
     """Each test logs in as others do not, and a client whose login is refused tries again and again."""
     yield
+    close_idle_clients()
+
+
+def close_idle_clients() -> None:
+    """Closes the clients that wait for a next use, such as before the server that they know is gone."""
     for module in (
         cluster,
         reader,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,6 +12,8 @@ from dataclasses import replace
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from pyspark_upsert_kafka import read_table
+from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
 from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -33,7 +36,12 @@ from tests.kafka.conftest import (
 )
 from tests.kafka.sasl_server import RefusedError, SaslServer
 from tests.kafka.secured import Secured
-from tests.kafka.test_security import _close_idle_clients, everything, use_group  # noqa: F401
+from tests.kafka.test_security import (
+    _close_idle_clients,  # noqa: F401
+    close_idle_clients,
+    everything,
+    use_group,
+)
 from tests.unit.logins.test_aws_msk import address_in, signature
 
 LIFE_S = 4
@@ -331,3 +339,33 @@ def test_amazons_tokens_open_the_door(broker: Broker, client: str, monkeypatch) 
         edge.send(topic, *numbered(3))
         assert edge.offsets(Range(topic, 0, 0, 3), committed=False) == [0, 1, 2]
     assert len({*server.tokens}) == 1
+
+
+def test_doctor_and_tables_log_in_by_tokens(
+    broker: Broker, capsys: pytest.CaptureFixture[str], caplog
+) -> None:
+    """`doctor`, `show` and `read_table` have a token each process asks for once; it is in nothing that they print or log."""
+    topic, config = broker.topic(cleanup_policy="compact"), f"opaque=s3cr3t-t0ken {config_of()}"
+    broker.produce(topic, ('{"id":1}', '{"id":1,"name":"a"}'))
+    server = SaslServer(broker.servers, lambda _: 0)
+    options = {f"properties.{name}": value for name, value in given_tokens.login(config).items()}
+    options |= {"topic": topic, "properties.bootstrap.servers": server.servers}
+    words = [word for pair in options.items() for word in ("--option", "=".join(pair))]
+    columns = ["--schema", "id BIGINT, name STRING", "--primary-key", "id"]
+    with closing(server):
+        table = {**options, "primary-key": "id", "key.format": "json", "value.format": "json"}
+        rows = read_table(table, schema="id BIGINT, name STRING").read_all().to_pylist()
+        main(["doctor", "--output", "json", *columns, *words])
+        found = {
+            (each := json.loads(line))["check"]: each
+            for line in capsys.readouterr().out.splitlines()
+        }
+        assert main(["show", "--output", "json", *columns, *words]) == 0
+        close_idle_clients()
+
+    assert rows == [{"id": 1, "name": "a"}]
+    assert json.loads(capsys.readouterr().out) == {"id": 1, "name": "a"}
+    assert (found["login"]["level"], found["sample"]["level"]) == ("ok", "ok")
+    assert "'tests.given_tokens:token', good until 20" in found["login"]["text"]
+    assert "s3cr3t" not in caplog.text + json.dumps(found)
+    assert given_tokens.calls[config] == 1

@@ -112,6 +112,7 @@ MAY_IMPORT = {
         "connector.format_catalog",
         "connector.sides",
         "kafka",
+        "logins",
         "formats",
         "core",
         "version",

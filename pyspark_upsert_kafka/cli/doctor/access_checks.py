@@ -1,4 +1,4 @@
-"""Who answers, and what the user may do there: brokers, a consumer group, the topic of dead letters, the schema registry.
+"""Who answers, and what the user may do there: a login by token, brokers, a consumer group, the topic of dead letters, the schema registry.
 
 Nothing is written, committed or created.
 """
@@ -26,6 +26,40 @@ from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.registry_format import NoSchemaError
 from pyspark_upsert_kafka.kafka.clients import client_version
 from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.logins.jaas import without_jaas
+from pyspark_upsert_kafka.logins.own_tokens import only_librdkafka, own_tokens
+from pyspark_upsert_kafka.logins.rented_kafka import described
+from pyspark_upsert_kafka.logins.token_providers import tokens_of
+
+
+def service_findings(options: ReadOptions) -> Iterator[Finding]:
+    """Whose Kafka it is, where the names of the brokers say it."""
+    whose = described(servers_of(options))
+    if whose is not None:
+        yield Finding("service", Level.OK, f"The brokers are those of {whose}")
+
+
+def login_findings(options: ReadOptions) -> Iterator[Finding]:
+    """Whether there is a token, where clients log in by one.
+
+    Raises:
+        OptionError: The login is not understood.
+    """
+    given = without_jaas(options.table.properties.resolved())
+    if given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper() != "OAUTHBEARER":
+        return
+    other = only_librdkafka(given)
+    if other is not None:
+        text = f"By 'properties.{other}' the client alone gets tokens; whether it does shows when a broker is asked"
+        yield Finding("login", Level.NOT_CHECKED, text)
+        return
+    tokens = tokens_of(given) or own_tokens(given)
+    try:
+        tokens.token()
+    except BrokerError as error:
+        yield error_finding("login", error)
+    else:
+        yield Finding("login", Level.OK, f"There is a token to log in with: {tokens.described()}")
 
 
 def broker_finding(cluster: Cluster, options: ReadOptions) -> Finding:

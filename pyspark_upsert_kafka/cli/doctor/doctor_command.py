@@ -14,7 +14,9 @@ from pyspark_upsert_kafka.cli.doctor.access_checks import (
     broker_finding,
     dead_letter_findings,
     group_findings,
+    login_findings,
     registry_findings,
+    service_findings,
 )
 from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import checkpoint_findings
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen, error_finding
@@ -96,6 +98,10 @@ def _table_findings(given: argparse.Namespace) -> Iterator[Finding]:
     try:
         raw = {**table_options(given, partial(_mode, given)), **_CREATES_NOTHING}
         options = checked_options(given, raw, stream=raw["read.mode"] == "changelog")
+        logins = [*service_findings(options), *login_findings(options)]
+        yield from logins
+        if Level.ERROR in (each.level for each in logins):
+            return
         cluster = load_client(options.table.client).cluster(options.table.properties, "driver")
     except UpsertKafkaError as error:
         yield error_finding("options", error)

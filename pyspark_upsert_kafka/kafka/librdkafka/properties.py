@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from typing import Any, TypeVar, cast
 
 import confluent_kafka as ck
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from pyspark_upsert_kafka.core import key_stores
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
 from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.core.warning import warn_once
@@ -26,7 +26,8 @@ from pyspark_upsert_kafka.kafka.native import (
 )
 from pyspark_upsert_kafka.logins.jaas import without_jaas
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS, AsksItself, LoginTokens
-from pyspark_upsert_kafka.logins.token_providers import CONFIG, PROVIDER, tokens_of
+from pyspark_upsert_kafka.logins.rented_kafka import msk_region
+from pyspark_upsert_kafka.logins.token_providers import CONFIG, OWN_WAY, PROVIDER, tokens_of
 
 T = TypeVar("T")
 
@@ -48,6 +49,9 @@ _TOKENS = (
     "sasl.oauthbearer.method",
 )
 """One of them says where tokens come from."""
+
+_SINCE = {"azure_imds": "2.12", "aws_iam": "2.15"}
+"""The version of librdkafka and confluent-kafka that brought a way to tokens."""
 
 _MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _NO_KERBEROS = "No provider for SASL mechanism GSSAPI"
@@ -78,6 +82,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     given = _translated(named)
     if tokens is None:
         _check_tokens(given)
+        _check_own_way(given)
     _check_password(given)
     _check_identity(given)
     if given.get("security.protocol", "").upper().endswith("SSL"):  # else nobody reads them
@@ -124,6 +129,25 @@ def _check_tokens(given: Mapping[str, str]) -> None:
         )
 
 
+def _check_own_way(given: Mapping[str, str]) -> None:
+    """A way to tokens of librdkafka's own that the installed one does not have, or whose tokens brokers do not take."""
+    way = given.get(OWN_WAY)
+    if way is None:
+        return
+    needed, (version, number) = _SINCE.get(way, "0.0"), ck.libversion()
+    major, minor = map(int, needed.split("."))
+    if number < major << 24 | minor << 16:
+        raise OptionError(
+            f"Option '{PREFIX}{OWN_WAY}' = '{way}' needs librdkafka {needed} or newer, but here is {version}: "
+            f"pip install 'confluent-kafka>={needed}'."
+        )
+    if way == "aws_iam" and msk_region(given.get("bootstrap.servers", "")):
+        raise OptionError(
+            f"Option '{PREFIX}{OWN_WAY}' = 'aws_iam' gives web identity tokens of AWS, as Confluent Cloud takes them, and the "
+            f"brokers are of Amazon MSK, which takes signatures: set '{PREFIX}{PROVIDER}' = 'aws-msk' in its place."
+        )
+
+
 def _check_password(given: Mapping[str, str]) -> None:
     """Without user or password librdkafka's own error names neither option as it was given."""
     mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", "")).upper()
@@ -157,14 +181,24 @@ def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -
     """Opens a client with this configuration.
 
     Raises:
-        OptionError: The client does not take a property.
+        OptionError: The client does not take a property, or needs a package for it.
         BrokerError: There is no token to log in with.
     """
     tokens = config.get(TOKENS)
     try:
         return client(config) if tokens is None else _logged_in(client, config, tokens)
-    except (KafkaException, TypeError, ValueError) as error:
+    except (ImportError, KafkaException, RuntimeError, TypeError, ValueError) as error:
+        if _is_refused_login(error):
+            raise RetriableBrokerError(
+                f"There is no token to log in with: {OutsideText(config).shown(str(error.args[0]))}."
+            ) from None
         raise _invalid(error, config) from None
+
+
+def _is_refused_login(error: Exception) -> bool:
+    """Whether confluent-kafka has waited for a token in vain; no broker has been asked."""
+    found = error.args[0] if error.args else None
+    return isinstance(found, KafkaError) and found.code() == KafkaError.SASL_AUTHENTICATION_FAILED
 
 
 _FOR_LOGIN: dict[object, Callable[..., Any]] = {
@@ -276,6 +310,10 @@ def _token_endpoint(value: str, _: Mapping[str, str]) -> dict[str, str]:
     return {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": value}
 
 
+def _own_way(value: str, _: Mapping[str, str]) -> dict[str, str]:
+    return {"sasl.oauthbearer.method": "oidc", OWN_WAY: value}  # there is no other
+
+
 def _store_type(name: str) -> _Translation:
     def translate(value: str, _: Mapping[str, str]) -> dict[str, str]:
         key_stores.check_type(PREFIX + name, value)
@@ -320,6 +358,7 @@ _SPECIAL: dict[str, _Translation] = {
     "buffer.memory": _buffer_memory,
     "default.api.timeout.ms": _followed_by_connector,
     "sasl.oauthbearer.token.endpoint.url": _token_endpoint,
+    OWN_WAY: _own_way,
     "ssl.endpoint.identification.algorithm": _host_check,
     "ssl.keystore.location": _keystore,
     "ssl.keystore.type": _store_type("ssl.keystore.type"),

@@ -33,6 +33,7 @@ import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS, Token
+from pyspark_upsert_kafka.logins.token_providers import OWN_WAY
 
 
 class Message(ctypes.Structure):
@@ -176,10 +177,13 @@ def library() -> ctypes.CDLL | None:
 
 
 def takes(config: Mapping[str, Any]) -> bool:
-    """Whether librdkafka's functions can be reached, and the configuration is one of plain values, without callbacks."""
+    """Whether librdkafka's functions can be reached, and the configuration is one of plain values, without callbacks.
+
+    By ``aws_iam`` confluent-kafka gets tokens, which librdkafka knows only by name.
+    """
     given = (value for name, value in config.items() if name not in ("logger", TOKENS))
     is_plain = all(isinstance(value, bool | int | str) for value in given)
-    return is_plain and is_on() and library() is not None
+    return is_plain and config.get(OWN_WAY) != "aws_iam" and is_on() and library() is not None
 
 
 class Handles:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import json
 import sys
 import time
 from datetime import datetime, timedelta, timezone
@@ -16,6 +17,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.logins import login_tokens
+from pyspark_upsert_kafka.logins.rented_kafka import msk_region
 from pyspark_upsert_kafka.logins.token_providers import tokens_of
 
 ID, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "a/session+token=="
@@ -46,6 +48,13 @@ def _keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     }.items():
         monkeypatch.setenv(name, value)
     login_tokens._begin_in_fork()
+
+
+def provider(properties: dict[str, str]) -> Any:
+    """Gives tokens for a client, without keeping one."""
+    from pyspark_upsert_kafka.logins import aws_msk
+
+    return aws_msk.provider(properties)
 
 
 def address_in(token: str) -> str:
@@ -99,11 +108,11 @@ def test_a_token_is_what_amazon_takes():
 
 def test_amazons_own_signer_makes_the_same():
     """But for the name of the program, and the second in which it is made."""
-    pytest.importorskip("botocore")
-    signer = pytest.importorskip("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
+    from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+
     tokens = tokens_of(given())
     assert tokens is not None
-    theirs, _ = signer.generate_auth_token("eu-west-1")
+    theirs, _ = MSKAuthTokenProvider.generate_auth_token("eu-west-1")
 
     def shape(token: str) -> list[tuple[str, str]]:
         varies = ("X-Amz-Date", "X-Amz-Signature", "User-Agent")
@@ -138,6 +147,96 @@ def test_the_region_of_brokers_under_other_names(monkeypatch):
 
     assert tokens is not None
     assert address_in(tokens.token().text).startswith("https://kafka.us-east-2.amazonaws.com/")
+
+
+@pytest.mark.parametrize(
+    ("servers", "region"),
+    [
+        ("b-1.demo.abc123.c2.kafka.cn-north-1.amazonaws.com.cn:9098", "cn-north-1"),
+        ("b-1.demo.abc123.c2.kafka.us-gov-west-1.amazonaws.com:9098", "us-gov-west-1"),
+        ("boot-abc.c1.kafka-serverless.eu-west-1.amazonaws.com:9098", "eu-west-1"),
+        ("SASL_SSL://b-1-public.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9198", "eu-west-1"),
+    ],
+)
+def test_the_region_of_each_partition(servers, region):
+    """What is signed is a request to the same name in each, as Amazon's signers for Java and Python have it."""
+    pytest.importorskip("botocore")
+    tokens = tokens_of(given(bootstrap_servers=servers))
+
+    assert tokens is not None
+    assert address_in(tokens.token().text).startswith(f"https://kafka.{region}.amazonaws.com/?")
+
+
+@pytest.mark.parametrize(
+    "servers", ["b-1.kafka.eu-west-1.amazonaws.com.evil.example:9098", "kafka.company.example:9098"]
+)
+def test_brokers_of_somebody_else(servers):
+    """A name that only begins as Amazon's do is not Amazon's."""
+    assert msk_region(servers) is None
+
+
+def key_in(token: str) -> str:
+    """The id of the key by which a token is signed."""
+    query = parse_qs(urlsplit(address_in(token)).query)
+    return query["X-Amz-Credential"][0].split("/")[0]
+
+
+def test_keys_in_a_file_that_changes(tmp_path, monkeypatch):
+    """The next token is signed by those that are there then; the process goes on."""
+    pytest.importorskip("botocore")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name)
+    ask, found = provider(given()), []
+    for name in ("FIRST", "SECOND"):
+        text = f"[default]\naws_access_key_id={name}\naws_secret_access_key=s\n"
+        (tmp_path / "credentials").write_text(text)
+        found.append(key_in(ask("")[0]))
+
+    assert found == ["FIRST", "SECOND"]
+
+
+def test_credentials_that_end(tmp_path, monkeypatch):
+    """A program that gives them says when: so long lives the token, and the next is by the next ones."""
+    pytest.importorskip("botocore")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name)
+    said = tmp_path / "said.json"
+    (tmp_path / "config").write_text(f"[profile job]\ncredential_process = cat {said}\n")
+    ask, found = provider(given(sasl_oauthbearer_config="awsProfileName=job")), []
+    now = datetime.now(timezone.utc).replace(microsecond=0)
+    for name, life in (("FIRST", timedelta(minutes=5)), ("SECOND", timedelta(hours=5))):
+        ends = (now + life).isoformat()
+        keys = {"Version": 1, "AccessKeyId": name, "SecretAccessKey": "s", "Expiration": ends}
+        said.write_text(json.dumps(keys))
+        found.append(ask(""))
+
+    assert [key_in(token) for token, _ in found] == ["FIRST", "SECOND"]
+    assert found[0][1] == (now + timedelta(minutes=5)).timestamp()
+    assert 0 <= found[1][1] - (now.timestamp() + 900) < 60
+
+
+def test_a_role_of_a_real_service(monkeypatch):
+    """A service that speaks STS gives keys for the role, in its region; the token is by these keys."""
+    server_of = pytest.importorskip("moto.server").ThreadedMotoServer
+    monkeypatch.setenv("no_proxy", "*")
+    server = server_of(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{host}:{port}")
+        role = "arn:aws:iam::123456789012:role/kafka"
+        config = (
+            f"awsRoleArn={role} awsRoleSessionName=job awsRoleExternalId=e-1 awsStsRegion=eu-west-2"
+        )
+        token, ends_at = provider(given(sasl_oauthbearer_config=config))("")
+    finally:
+        server.stop()
+
+    query = parse_qs(urlsplit(address_in(token)).query)
+    assert key_in(token).startswith("ASIA")
+    assert key_in(token) != ID
+    assert query["X-Amz-Security-Token"] != [SESSION]
+    assert 800 < ends_at - time.time() <= 900
 
 
 def test_a_role_is_asked_for_as_java_spells_it(monkeypatch):

@@ -404,3 +404,43 @@ def test_no_log_line_for_a_renewal_that_went_well(
         tokens.renew_if_due()
 
     assert caplog.messages == []
+
+
+class PassingClock(MovedClock):
+    """One by which sleep takes no time, but the clock goes on."""
+
+    def sleep(self, seconds: float) -> None:
+        """It is later then."""
+        self.now += seconds
+
+
+def test_an_idle_hour() -> None:
+    """A client that only waits has a token that is good at any moment; tokens of a quarter of an hour are renewed each twelve minutes."""
+    clock = PassingClock()
+    made: list[float] = []
+
+    def ask() -> object:
+        made.append(clock.now - NOW)
+        return f"{SECRET}{len(made)}", clock.now + 900
+
+    tokens = LoginTokens("acme", ask, clock=clock)
+    good: list[bool] = []
+
+    class Idle(Client):
+        @property
+        def is_open(self) -> bool:
+            good.append(tokens._living() is not None)
+            return clock.now < NOW + 3600
+
+        @is_open.setter
+        def is_open(self, _: bool) -> None:
+            pass
+
+    tokens.token()
+    tokens._receivers.append(idle := Idle())
+    tokens._keep_fresh()
+
+    assert [round(at / 720, 2) for at in made] == [0, 1, 2, 3, 4]
+    assert len(idle.given) == 4
+    assert all(good)
+    assert len(good) > 3600

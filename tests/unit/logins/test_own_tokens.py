@@ -82,3 +82,33 @@ def test_tokens_are_of_the_endpoint_with_its_secret(server):
     assert at(server).tokens() is tokens
     assert len(server.asked) == 2
     assert SECRET not in repr(at(server)) + repr(tokens)
+
+
+def test_a_proxy_of_the_environment(server, monkeypatch):
+    """It is asked in the place of the endpoint, as other programs do."""
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("http_proxy", server.url)
+    address = "http://tokens.example/token"
+    server.answers[address] = [ANSWER]
+
+    assert TokenEndpoint(address, "an id", SECRET).token()[0] == "opaque"
+    assert server.paths() == [address]
+
+
+MISBEHAVIOURS = {
+    "megabytes": ((200, b"x" * 20_000_000), "the answer has more than 16 MB"),
+    "no JSON": ((200, b"<html>sign in</html>"), "answered without an access_token that says when it expires"),
+    "hostile text": ((400, {"error": f"\x1b[2J {SECRET}", "error_description": SECRET}), "answered 400 Bad Request$"),
+    "an error of its own": ((503, {"error": "busy"}), r"answered 503 Service Unavailable \(busy\)$"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MISBEHAVIOURS)
+def test_an_endpoint_that_misbehaves(case, server):
+    """Is told in a sentence, which shows of its words nothing that could be somebody's."""
+    answer, said = MISBEHAVIOURS[case]
+    server.answers["/token"] = [answer]
+    with pytest.raises(TokenEndpointError, match=said) as error:
+        at(server).token()
+
+    assert SECRET not in str(error.value)

@@ -106,13 +106,12 @@ def test_a_name_that_an_installed_package_has(monkeypatch):
 
 
 REFUSED = {
-    "nobody's name": ((), "nobody", "no installed package has a provider of this name. Known here are 'aws-msk', 'azure', 'gcp'"),
+    "nobody's name": ((), "nobody", "no installed package has a provider of this name. Known here are 'aws-msk', 'azure', 'gcp', 'gcp-access-token'"),
     "a name of two packages": (("a:t", "b:t"), "acme", r"several installed packages have a provider of this name: a:t, b:t\."),
     "a package that is broken": (("not_there:t",), "acme", "'acme' cannot be loaded: No module named 'not_there'"),
     "a function that is not there": ((), "my_tokens:tokne", "'my_tokens:tokne' cannot be loaded: .*no attribute 'tokne'"),
     "what is no function": ((), "my_tokens:number", "'my_tokens:number' is no function"),
     "nothing": ((), "", "= '': no installed package has a provider"),
-    "a name that is kept": ((), "azure", "'azure': this version has no such provider"),
 }  # fmt: skip
 
 

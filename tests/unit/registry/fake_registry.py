@@ -47,11 +47,13 @@ class FakeRegistry:
         answers: For each path what is answered, in turn, the last again and again: a status and
             what is sent with it.
         asked: The requests that came.
+        headers: What it sends with each answer.
     """
 
     url: str = ""
     answers: dict[str, list[tuple[int, Any] | None]] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
 
     def schema(self, number: int | str, schema: Any, **more: Any) -> None:
         """It has this schema, parsed or text, under this id."""
@@ -69,11 +71,25 @@ class FakeRegistry:
         return [asked.path for asked in self.asked]
 
     def next(self, path: str) -> tuple[int, Any] | None:
-        """What it says now."""
+        """What it says now to a path; what is said whatever the query is stands under the path with ``?`` behind it."""
         answers = self.answers.get(path)
+        if answers is None and "?" in path:
+            answers = self.answers.get(f"{path.partition('?')[0]}?")
         if answers is None:
             return 404, {"error_code": 40403, "message": "Schema not found"}
         return answers[0] if len(answers) == 1 else answers.pop(0)
+
+
+def _kind(content: Any) -> dict[str, str]:
+    is_raw = isinstance(content, bytes | Endless)
+    return {"Content-Type": "text/plain" if is_raw else "application/json"}
+
+
+def _pieces(content: Any, over: threading.Event) -> Iterator[bytes]:
+    while isinstance(content, Endless) and not over.wait(content.pause_s):
+        yield content.piece
+    if not isinstance(content, Endless):
+        yield content if isinstance(content, bytes) else json.dumps(content).encode()
 
 
 @contextmanager
@@ -95,17 +111,19 @@ def serving(context: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
                 return
             status, content = answer
             self.send_response(status)
+            is_raw = isinstance(content, bytes | Endless)
+            sent = {
+                "Content-Type": "text/plain" if is_raw else "application/json",
+                **registry.headers,
+            }
+            for header in sent.items():
+                self.send_header(*header)
             if 300 <= status < 400:
                 self.send_header("Location", content)
             self.end_headers()
-            while isinstance(content, Endless) and not over.wait(content.pause_s):
-                self.wfile.write(content.piece)
+            for piece in _pieces(content, over):
+                self.wfile.write(piece)
                 self.wfile.flush()
-            if isinstance(content, Endless):
-                return
-            self.wfile.write(
-                content if isinstance(content, bytes) else json.dumps(content).encode()
-            )
 
         def do_POST(self):
             self.do_GET()

@@ -6,7 +6,7 @@ import confluent_kafka as ck
 import pytest
 
 from pyspark_upsert_kafka.core import warning as warning_module
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
@@ -274,3 +274,67 @@ def test_a_login_without_a_password(given, missing):
 
     with pytest.raises(OptionError, match=missing):
         client_config(Properties({"bootstrap.servers": "here:9092", **login}), "reader", {})
+
+
+IMDS = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.metadata.authentication.type": "azure_imds",
+    "sasl.oauthbearer.config": "query=api-version=2018-02-01&resource=https://shop.servicebus.windows.net",
+}
+
+
+def test_the_machines_own_tokens_are_left_to_librdkafka():
+    """It is one of librdkafka's ways of OpenID Connect, which need not be said as well."""
+    pytest.importorskip("confluent_kafka", "2.12")
+    made = client_config(Properties(IMDS), "reader", {})
+
+    assert made["sasl.oauthbearer.method"] == "oidc"
+    assert made["sasl.oauthbearer.metadata.authentication.type"] == "azure_imds"
+    open_client(ck.Producer, {**made, "bootstrap.servers": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize(("way", "since"), [("azure_imds", "2.12"), ("aws_iam", "2.15")])
+def test_a_way_to_tokens_that_the_installed_client_is_too_old_for(way, since, monkeypatch):
+    """It would say that it knows no such property."""
+    monkeypatch.setattr(ck, "libversion", lambda: ("2.10.0", 0x020A00FF))
+    given = {**IMDS, "sasl.oauthbearer.metadata.authentication.type": way}
+
+    with pytest.raises(
+        OptionError, match=f"= '{way}' needs librdkafka {since} or newer, but here is 2.10.0: pip"
+    ):
+        client_config(Properties(given), "reader", {})
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098",
+        "boot-abc.c1.kafka-serverless.eu-west-1.amazonaws.com:9098",
+        "b-1.demo.abc123.c2.kafka.cn-north-1.amazonaws.com.cn:9098",
+    ],
+)
+def test_amazons_brokers_do_not_take_amazons_web_identities(servers):
+    """Confluent Cloud does: confluent-kafka's own way to them is refused where it leads to a login that is refused."""
+    given = {
+        **IMDS,
+        "sasl.oauthbearer.metadata.authentication.type": "aws_iam",
+        "sasl.oauthbearer.config": "region=eu-west-1,audience=https://confluent.cloud/oidc",
+    }
+    client_config(
+        Properties({**given, "bootstrap.servers": "pkc-1.aws.confluent.cloud:9092"}), "x", {}
+    )
+    with pytest.raises(
+        OptionError, match=r"set 'properties\.sasl\.oauthbearer\.token\.provider' = 'aws-msk'"
+    ):
+        client_config(Properties({**given, "bootstrap.servers": servers}), "x", {})
+
+
+def test_a_token_that_confluent_kafka_waits_for_in_vain():
+    """Is no option that is wrong: a query that is started again may have it."""
+
+    def without_token(_: dict[str, object]) -> None:
+        raise ck.KafkaException(ck.KafkaError(58, "OAuth token not set within 10 seconds timeout"))
+
+    with pytest.raises(RetriableBrokerError, match=r"no token to log in with: .*10 seconds"):
+        open_client(without_token, {})
