@@ -37,8 +37,10 @@ def run_table_first(bench: Bench, read: TableRead) -> None:
     options = bench.options(topic) | {"minPartitions": str(read.tasks)}
     ways: dict[str, Callable[[], float]] = {
         "batch snapshot": lambda: _batch(bench, options),
-        "first batch of 'full'": lambda: _stream(bench, options, "full", read.keys),
-        "stream of all changes": lambda: _stream(bench, options, "earliest-offset", read.messages),
+        "first batch of 'full'": lambda: stream_into_nothing(bench, options, "full", read.keys),
+        "stream of all changes": lambda: stream_into_nothing(
+            bench, options, "earliest-offset", read.messages
+        ),
     }
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     used: dict[str, list[Usage]] = {way: [] for way in ways}
@@ -71,7 +73,8 @@ def _batch(bench: Bench, options: dict[str, str]) -> float:
     return time.monotonic() - begin
 
 
-def _stream(bench: Bench, options: dict[str, str], start: str, rows: int) -> float:
+def stream_into_nothing(bench: Bench, options: dict[str, str], start: str, rows: int) -> float:
+    """Seconds of a stream's batches; ``rows`` is how many there must be."""
     reader = bench.spark.readStream.format("upsert-kafka").options(**options)
     changes = reader.schema(f"{SCHEMA}, _change_type STRING").option("scan.startup.mode", start)
     return streamed(replace(bench, count=rows), changes.load(), "noop", {})

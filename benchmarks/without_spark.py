@@ -1,4 +1,4 @@
-"""`read_table`, in a process of its own, beside a batch of Spark's two workers: the same table, in turn."""
+"""`read_table` and `read_changes`, each in a process of its own, beside a batch and a stream of Spark's two workers, in turn."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from bench import Bench
 from data import SCHEMA
 from stages import noop
-from table_first import TableRead
+from table_first import TableRead, stream_into_nothing
 from usage import Usage
 
 _PROGRAM = """
 import json, resource, sys
-from pyspark_upsert_kafka import read_table
+from pyspark_upsert_kafka import read_changes, read_table
 
-options, schema = json.loads(sys.argv[1])
-count = sum(batch.num_rows for batch in read_table(options, schema=schema))
+name, options, schema = json.loads(sys.argv[1])
+if name == "read_table":
+    batches = read_table(options, schema=schema)
+else:
+    batches = read_changes(options, schema=schema, start="earliest", stop_at_end=True)
+count = sum(batch.num_rows for batch in batches)
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps([count, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3]))
 """
@@ -37,22 +42,39 @@ class _Run:
 
 
 def run_without_spark(bench: Bench, read: TableRead) -> None:
-    """Measures both ways in turn, and prints them with the ratios of their runs.
+    """Measures the table and all changes both ways in turn, and prints them with the ratios of their runs.
 
-    The time of `read_table` includes the start of its process and its imports; Spark's session runs already.
+    The time of `read_table` and `read_changes` includes the start of their process and its imports; Spark's session runs already.
     """
     topic = bench.filled(read.messages, read.keys, partitions=read.partitions)
-    options = bench.options(topic) | {"minPartitions": str(read.tasks)}
+    options = bench.options(topic)
+    tasks = options | {"minPartitions": str(read.tasks)}
+    print(
+        f"\n{read.messages:,} messages over {read.keys:,} keys in {read.partitions} partitions, minPartitions {read.tasks}"
+    )
+    table = partial(_alone, "read_table", tasks, read.keys)
+    _compare(bench, read, "read_table", table, lambda: _batch(bench, tasks))
+    stream = partial(stream_into_nothing, bench, options, "earliest-offset", read.messages)
+    changes = partial(_alone, "read_changes", options, read.messages)
+    _compare(bench, read, "read_changes", changes, stream)
+    bench.drop(topic)
+
+
+def _compare(
+    bench: Bench,
+    read: TableRead,
+    name: str,
+    alone: Callable[[], _Run],
+    spark: Callable[[], object],
+) -> None:
+    theirs = "spark.read" if name == "read_table" else "spark.readStream"
     ways: dict[str, Callable[[], _Run]] = {
-        "read_table, a process": lambda: _alone(options, read.keys),
-        "spark.read, into nothing": lambda: _by_spark(bench, options),
+        f"{name}, a process": alone,
+        f"{theirs}, into nothing": lambda: _by_spark(spark),
     }
     for job in ways.values():
         job()
     pairs = [tuple(job() for job in ways.values()) for _ in range(bench.runs)]
-    print(
-        f"\n{read.messages:,} messages over {read.keys:,} keys in {read.partitions} partitions, minPartitions {read.tasks}"
-    )
     for way, runs in zip(ways, zip(*pairs, strict=True), strict=True):
         seconds, cpu = (
             statistics.median(times)
@@ -63,29 +85,32 @@ def run_without_spark(bench: Bench, read: TableRead) -> None:
             f"peak {max(run.peak_mb for run in runs):,.0f} MB",
             flush=True,
         )
-    ratios = sorted(theirs.cpu / ours.cpu for ours, theirs in pairs)
+    ratios = sorted(other.cpu / ours.cpu for ours, other in pairs)
     print(
-        f"messages per core-second, read_table / spark.read: {statistics.median(ratios):.2f} "
+        f"messages per core-second, {name} / {theirs}: {statistics.median(ratios):.2f} "
         f"({ratios[0]:.2f} to {ratios[-1]:.2f})"
     )
-    bench.drop(topic)
 
 
-def _alone(options: dict[str, str], rows: int) -> _Run:
-    arguments = [sys.executable, "-c", _PROGRAM, json.dumps([options, SCHEMA])]
+def _alone(name: str, options: dict[str, str], rows: int) -> _Run:
+    arguments = [sys.executable, "-c", _PROGRAM, json.dumps([name, options, SCHEMA])]
     begin = time.monotonic()
     printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
     seconds = time.monotonic() - begin
     count, cpu, peak_mb = json.loads(printed)
     if count != rows:
-        sys.exit(f"read_table has {count:,} rows instead of {rows:,}.")
+        sys.exit(f"{name} has {count:,} rows instead of {rows:,}.")
     return _Run(seconds, cpu, peak_mb)
 
 
-def _by_spark(bench: Bench, options: dict[str, str]) -> _Run:
+def _batch(bench: Bench, options: dict[str, str]) -> None:
+    noop(bench.spark.read.format("upsert-kafka").schema(SCHEMA).options(**options).load())
+
+
+def _by_spark(job: Callable[[], object]) -> _Run:
     with Usage() as usage:
         begin = time.monotonic()
-        noop(bench.spark.read.format("upsert-kafka").schema(SCHEMA).options(**options).load())
+        job()
         seconds = time.monotonic() - begin
     cpu = usage.seconds["worker"] + usage.seconds["JVM"]
     return _Run(seconds, cpu, usage.peak_worker_bytes / 1e6)

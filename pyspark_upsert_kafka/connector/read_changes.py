@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import weakref
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -36,7 +37,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     ranges_between,
     stream_offset,
 )
-from pyspark_upsert_kafka.kafka.connections.pool import close_idle_clients
+from pyspark_upsert_kafka.kafka.connections.pool import close_idle_clients, let_be
 
 _CLOSE_S = 5.0
 """How long closing waits for another thread that reads, in seconds: while brokers are away, a request may take longer."""
@@ -160,6 +161,7 @@ class TableChanges(Iterator[pa.RecordBatch]):
         self._options, self._process = request.options, os.getpid()
         self._lock, self._reads = threading.RLock(), False
         self._closed = threading.Event()
+        _OPEN.add(self)
         self._steps: Generator[Step, None, None] | None = None
         limits = request.options.limits
         self._stream = ChangeStream(request, limits, clock, stops_at_end=stops_at_end)
@@ -266,6 +268,18 @@ class TableChanges(Iterator[pa.RecordBatch]):
         self._forget_steps()
         self._stream.close()
         close_idle_clients()
+
+
+_OPEN: weakref.WeakSet[TableChanges] = weakref.WeakSet()
+
+
+def _begin_in_fork() -> None:
+    """A fork must not end the clients that it has inherited, whose threads it has not."""
+    for each in list(_OPEN):
+        let_be(each)
+
+
+os.register_at_fork(after_in_child=_begin_in_fork)
 
 
 def _parsed(position: object) -> StreamOffset:

@@ -89,7 +89,7 @@ class Pool(Generic[C]):
     def give_back(self, lease: Lease[C]) -> None:
         """Keeps a client for the next one who takes it."""
         if lease.process != os.getpid():
-            _let_be(lease)
+            let_be(lease)
             return
         with self._lock:
             self._idle.append(lease)
@@ -100,7 +100,7 @@ class Pool(Generic[C]):
         if lease.process == os.getpid():
             self._close(lease.client)
         else:
-            _let_be(lease)
+            let_be(lease)
 
     @contextmanager
     def client(self, settings: Hashable, open_: Callable[[], C]) -> Iterator[C]:
@@ -130,7 +130,7 @@ class Pool(Generic[C]):
     def begin_in_fork(self) -> None:
         """Forgets what the parent process has, whose lock may be held by a thread that is not here."""
         for lease in self._idle:
-            _let_be(lease)
+            let_be(lease)
         self._begin()
 
 
@@ -143,9 +143,9 @@ def close_idle_clients() -> None:
         pool.close_idle()
 
 
-def _let_be(lease: Lease[Any]) -> None:
-    """Keeps a client of the parent process from being ended, also when this process ends."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(lease))
+def let_be(client: object) -> None:
+    """Keeps a client of the parent process, or what holds it, from being ended, also when this process ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 
 
 def _begin_in_fork() -> None:
