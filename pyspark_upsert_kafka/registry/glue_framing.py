@@ -200,7 +200,7 @@ class _InflatingDecoder:
 
 
 def _inflated(message: bytes, budget: Budget) -> bytes:
-    """What a compressed message holds. What follows the end of that is passed over, as Java's clients do.
+    """What a compressed message holds. What follows the end of that is skipped, as Java's clients do.
 
     Raises:
         UnreadableError: It is not whole, or too large.

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka import upsert_sink, why_it_ended
 from tests.conftest import Broker, options
 from tests.local_registry import Registry
 from tests.spark.batches import save
-from tests.spark.conftest import eventually, run_to_end
+from tests.spark.conftest import CONNECT, eventually, run_to_end
 from tests.spark.streams import Batches, message, read, running
 from tests.spark.supervised import supervised_end, supervisor
 from tests.spark.test_sink_stream import put, stream
@@ -38,9 +38,14 @@ def copied(frame: DataFrame, to: dict[str, str], checkpoint: Path) -> StreamingQ
 
 
 def planners() -> set[psutil.Process]:
-    """The processes of this session that plan the batches of sources in Python."""
+    """The processes of this session that plan the batches of sources in Python.
+
+    Those of a server of Spark Connect are below the process that has started it and this client.
+    """
+    is_client = CONNECT is not None and not CONNECT.startswith("local")
+    ours = psutil.Process().parent() if is_client else psutil.Process()
     found = set()
-    for process in psutil.Process().children(recursive=True):
+    for process in ours.children(recursive=True) if ours else ():
         with suppress(psutil.NoSuchProcess):
             if any("python_streaming_source_runner" in part for part in process.cmdline()):
                 found.add(process)
