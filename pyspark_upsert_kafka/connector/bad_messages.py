@@ -14,9 +14,9 @@ from uuid import UUID
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DecodeError
+from pyspark_upsert_kafka.core.masking import outside_text
 from pyspark_upsert_kafka.core.metadata import Detail, Headers
 from pyspark_upsert_kafka.core.options.values import ReadOptions, Topics
-from pyspark_upsert_kafka.core.outside_text import outside_text
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch

@@ -40,7 +40,7 @@ def check_running_session() -> None:
     if python is None or not sys.executable or _is_in_one_folder(python, sys.executable):
         return
     if _lacks_package(python):
-        from pyspark_upsert_kafka.core.warning import warn_once
+        from pyspark_upsert_kafka.core.errors import warn_once
 
         warn_once(
             f"The Spark session that runs already starts its Python workers with {python}, which has no {_PACKAGE}: "

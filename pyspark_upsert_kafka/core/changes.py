@@ -37,14 +37,11 @@ _SPELLINGS = {
     "-u": Change.UPDATE_PREIMAGE,
 }
 
-PREIMAGES = tuple(
-    spelling for spelling, change in _SPELLINGS.items() if change is Change.UPDATE_PREIMAGE
-)
-"""The spellings of a preimage, in lower case."""
-
-UPSERTS = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.UPSERT)
-DELETES = tuple(spelling for spelling, change in _SPELLINGS.items() if change is Change.DELETE)
-"""Those of upserts and of deletes, likewise."""
+SPELLINGS_OF = {
+    kind: tuple(spelling for spelling, change in _SPELLINGS.items() if change is kind)
+    for kind in (Change.UPSERT, Change.DELETE, Change.UPDATE_PREIMAGE)
+}
+"""The spellings of each kind that can be written, in lower case."""
 
 SPELLINGS = "insert, update_postimage, upsert, +I, +U, delete, -D, update_preimage, -U"
 

@@ -1,4 +1,4 @@
-"""Every error of this package.
+"""Every error of this package, and warnings that are logged once.
 
 UpsertKafkaError
 ├── OptionError          an option is missing, unknown, malformed or contradicts another
@@ -20,10 +20,14 @@ between processes, which calls the constructor with ``args``: these are its argu
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+logger = logging.getLogger("pyspark_upsert_kafka")
+
 
 _SHOWN = 200
 _MOST_NAMES, _LONGEST_NAME = 10, 40
@@ -290,3 +294,18 @@ def shown(data: bytes | None) -> str:
     except UnicodeDecodeError:
         begin = repr(data[:_SHOWN])  # with the quotes it is longer than what is shown
     return begin if len(begin) <= _SHOWN else f"{begin[:_SHOWN]}… ({len(data)} bytes)"
+
+
+_warned: set[str] = set()
+
+
+def warn_once(*texts: str) -> None:
+    """Logs each text as a warning, unless this process has done so before.
+
+    To be called where a query is planned, on the driver: Spark plans a streaming write again for every
+    micro-batch. A text that names its topic is logged for each topic.
+    """
+    for text in texts:
+        if text not in _warned:
+            _warned.add(text)
+            logger.warning(text)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from pyspark_upsert_kafka.core.errors import SchemaError, shown_names
+from pyspark_upsert_kafka.core.errors import SchemaError, shown_names, warn_once
 from pyspark_upsert_kafka.core.options.catalog import Option
-from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 
 

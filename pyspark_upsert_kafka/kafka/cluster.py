@@ -12,20 +12,20 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pyspark_upsert_kafka.core.clock import Clock
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError, warn_once
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import CLOSE_TIMEOUT_S, Outage, Timeouts
 
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""
+
+POLICY = "cleanup.policy"
+"""What `Cluster.topic_configs` is asked for most: whether a topic is compacted, or deletes messages."""
 
 _NO_OFFSET = -1
 
@@ -342,7 +342,7 @@ class BackgroundCommits:
         """Waits a little for what is under way; false = it still is."""
         thread = self._thread
         if thread is not None:
-            thread.join(timeouts.CLOSE_TIMEOUT_S)
+            thread.join(CLOSE_TIMEOUT_S)
         return thread is None or not thread.is_alive()
 
     def _run(self) -> None:

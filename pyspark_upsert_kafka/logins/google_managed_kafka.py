@@ -21,7 +21,7 @@ from google.auth import impersonated_credentials
 from google.auth.exceptions import GoogleAuthError, TransportError
 from google.auth.transport import Request, Response
 
-from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.http_request import (
     Answer,
     AnswerTooLargeError,

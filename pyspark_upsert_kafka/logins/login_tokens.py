@@ -20,7 +20,7 @@ from typing import Protocol
 
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Backoff, WallClock, shown_time
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
-from pyspark_upsert_kafka.core.outside_text import outside_text
+from pyspark_upsert_kafka.core.masking import outside_text
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -18,8 +18,8 @@ from urllib.parse import urlencode, urlsplit
 from urllib.request import Request
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, shared_tokens
 from pyspark_upsert_kafka.logins.token_providers import PROVIDER

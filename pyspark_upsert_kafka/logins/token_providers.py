@@ -13,8 +13,8 @@ from importlib.metadata import entry_points
 from typing import NamedTuple
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, shared_tokens
 
 PROVIDER, CONFIG = "sasl.oauthbearer.token.provider", "sasl.oauthbearer.config"

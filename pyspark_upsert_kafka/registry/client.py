@@ -14,7 +14,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from pyspark_upsert_kafka.core.errors import BrokerError, SchemaError
-from pyspark_upsert_kafka.core.outside_text import is_unicode, outside_text
+from pyspark_upsert_kafka.core.masking import is_unicode, outside_text
 from pyspark_upsert_kafka.formats.registry_format import (
     NoSchemaError,
     Reference,

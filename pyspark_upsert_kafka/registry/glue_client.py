@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Backoff, Clock
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError, SchemaError
-from pyspark_upsert_kafka.core.outside_text import is_unicode, outside_text
+from pyspark_upsert_kafka.core.masking import is_unicode, outside_text
 from pyspark_upsert_kafka.formats.registry_format import (
     NoSchemaError,
     RegisteredSchema,

@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, RetriableBrokerError
-from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.registry.rest import PATIENCE, Patience
 
 _BUSY = frozenset(

@@ -26,7 +26,7 @@ from pyspark_upsert_kafka.core.errors import (
     RetriableBrokerError,
     SchemaError,
 )
-from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, Token
 from pyspark_upsert_kafka.registry.access import Access

@@ -9,9 +9,12 @@ from functools import cached_property, partial
 
 from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType
 
-from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.format_catalog import (
+    check_read_sides,
+    check_written_sides,
+    format_options,
+)
 from pyspark_upsert_kafka.connector.planning.schema_inference import ddl_schema
-from pyspark_upsert_kafka.connector.sides import check_read_sides, check_written_sides
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options.given import options_of

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, Producer
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import BATCH_BYTES
 from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaFetcher
 from tests.conftest import Broker
 from tests.kafka.conftest import (

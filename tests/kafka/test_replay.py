@@ -10,9 +10,9 @@ from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.connector.bad_messages import ADDED, PREFIX, BadMessage, DeadLetters
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.messages import partition_of
 from tests.conftest import Broker, options
 
 BAD = b"{"

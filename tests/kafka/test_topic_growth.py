@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import NewPartitions
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.core.murmur2 import partition_of
+from pyspark_upsert_kafka.kafka.messages import partition_of
 from tests.conftest import Broker
 from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered
 

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.connector.writing.row_order import (
     is_deterministic,
     partition_count,
 )
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.options.write import write_options
 from tests.conftest import Broker, options
 from tests.spark.batches import load, refused
@@ -198,7 +198,7 @@ def test_what_a_sink_tells_once(
     spark: SparkSession, broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: Any
 ) -> None:
     """A literal secret when the sink is made; speculative execution when it writes; each once."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     given = options(broker, broker.topic(1))
     for _ in range(2):
         upsert_sink({**given, "properties.ssl.key.pem": SECRET})

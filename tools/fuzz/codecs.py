@@ -30,8 +30,15 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.formats.batches import rows_at, with_type
 from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.codec import (
+    ChangeDecoder,
+    ChangeSpec,
+    CodecSpec,
+    Decoded,
+    Decoder,
+    Encoder,
+    Format,
+)
 from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, RegistryFormat
 from pyspark_upsert_kafka.registry.framing import decoder_by_id, id_bytes
 from tools.fuzz.case import Table

@@ -49,7 +49,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
     ),
     *(
         Equivalent(
-            "core/outside_text.py",
+            "core/masking.py",
             "for before in range(3):",
             f"for before in range({more}):",
             "base64 has groups of three bytes: with three more before it a secret is spelt the same",
@@ -57,13 +57,13 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         for more in (4, 6)
     ),
     Equivalent(
-        "core/outside_text.py",
+        "core/masking.py",
         'is_login = b":" in base64.b64decode(encoded + "=" * (-len(encoded) % 4))',
         'is_login = b":" in base64.b64decode(encoded + "=" * (-len(encoded) % 8))',
         "more padding than is needed is ignored",
     ),
     Equivalent(
-        "connector/reading/witnesses.py",
+        "connector/reading/reading_past_end.py",
         "stands_for[1:] = by_place[1:] < earliest[:-1]",
         "stands_for[1:] = by_place[1:] <= earliest[:-1]",
         "no two messages are overwritten by the same one",

@@ -18,8 +18,8 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     grant,
     servers_of,
 )
+from pyspark_upsert_kafka.connector.format_catalog import read_key_side, read_value_side
 from pyspark_upsert_kafka.connector.read_request import Request
-from pyspark_upsert_kafka.connector.sides import read_key_side, read_value_side
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.formats.codec import Side

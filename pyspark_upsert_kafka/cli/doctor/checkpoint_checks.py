@@ -30,14 +30,13 @@ from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, CheckpointError
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
-from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.core.positions.offsets import (
     Positions,
     StreamOffset,
     TopicPartition,
     stream_offset,
 )
-from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.cluster import POLICY, Cluster
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from pyspark_upsert_kafka.cli.doctor.message_sample import (
 )
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.core.errors import shown
-from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.positions.planning import shared, tasks_to_share
+from pyspark_upsert_kafka.kafka.messages import partition_of
 
 _SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
 _KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")

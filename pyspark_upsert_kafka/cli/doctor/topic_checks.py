@@ -30,9 +30,8 @@ from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
-from pyspark_upsert_kafka.core.positions.compaction import POLICY
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka.cluster import Cluster
+from pyspark_upsert_kafka.kafka.cluster import POLICY, Cluster
 
 _CONFIGS = (POLICY, RETENTION, RETENTION_BYTES, TOMBSTONES)
 """The configs of a topic that are looked at."""

@@ -8,17 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.connector.changelog.change_order import (
+from pyspark_upsert_kafka.connector.changelog.changelog_columns import PUT_ASIDE, ChangeColumns
+from pyspark_upsert_kafka.connector.changelog.last_changes import (
     OLDEST,
     RowsByKey,
     newer_changes,
     rows_by_key,
     several_partitions,
 )
-from pyspark_upsert_kafka.connector.changelog.changelog_columns import PUT_ASIDE, ChangeColumns
 from pyspark_upsert_kafka.core.arrow import polars_key
-from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.core.errors import SchemaError, warn_once
 
 if TYPE_CHECKING:
     import polars as pl

@@ -22,16 +22,16 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_upsert_kafka.connector.changelog.change_order import (
+from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns
+from pyspark_upsert_kafka.connector.changelog.last_changes import (
     in_several_partitions,
     newest_first,
+    unknown_kind,
     with_times,
 )
-from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns
-from pyspark_upsert_kafka.connector.changelog.last_changes import unknown_kind
 from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import PLACE
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import Deletes, MergeSettings
-from pyspark_upsert_kafka.core.changes import DELETES, PREIMAGES, SPELLINGS, UPSERTS
+from pyspark_upsert_kafka.core.changes import SPELLINGS, SPELLINGS_OF, Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 
 if TYPE_CHECKING:
@@ -101,9 +101,10 @@ def _kind(columns: ChangeColumns) -> Column:
     from pyspark.sql import functions as f
 
     spelled = f.lower(f.col(columns.change_type))
+    deletes = (*SPELLINGS_OF[Change.DELETE], *SPELLINGS_OF[Change.UPDATE_PREIMAGE])
     return (
-        f.when(spelled.isin(*UPSERTS), _UPSERT)
-        .when(spelled.isin(*DELETES, *PREIMAGES), _DELETE)
+        f.when(spelled.isin(*SPELLINGS_OF[Change.UPSERT]), _UPSERT)
+        .when(spelled.isin(*deletes), _DELETE)
         .otherwise(unknown_kind(columns, "merge_sink", SPELLINGS))
     )
 

@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from pyspark_upsert_kafka.connector.changelog.change_order import several_partitions
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns, change_columns
+from pyspark_upsert_kafka.connector.changelog.last_changes import several_partitions
 from pyspark_upsert_kafka.connector.lakehouse.changes_by_key import (
     changes_by_key,
     flags_name,
     unavailable_columns,
 )
-from pyspark_upsert_kafka.connector.lakehouse.column_types import conformed, field_named
-from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import Merge, fitting_columns
+from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
+    Merge,
+    conformed,
+    field_named,
+    fitting_columns,
+)
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     DELETED_COLUMN,
     MergeSettings,
@@ -32,8 +36,7 @@ from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
 )
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
-from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.core.errors import SchemaError, warn_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_upsert_kafka.connector.bad_messages import check_dead_letter_topic
+from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
 from pyspark_upsert_kafka.connector.planning.open_transactions import (
     Hidden,
     hidden_messages,
     warn_of_hidden,
 )
-from pyspark_upsert_kafka.connector.planning.query_start import start_offset
-from pyspark_upsert_kafka.connector.planning.table_ranges import table_ranges
-from pyspark_upsert_kafka.connector.sides import check_read_sides
+from pyspark_upsert_kafka.connector.planning.query_start import start_offset, table_ranges
 from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 from pyspark_upsert_kafka.core.clock import Clock, now_ms
 from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import OptionError, warn_once
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
@@ -39,7 +38,6 @@ from pyspark_upsert_kafka.core.positions.offsets import (
 )
 from pyspark_upsert_kafka.core.positions.planning import split, spread
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 

@@ -23,23 +23,23 @@ from pyspark.sql.types import (
     StructField,
 )
 
+from pyspark_upsert_kafka.connector.format_catalog import read_key_side, wanted_schema_ids
 from pyspark_upsert_kafka.connector.reading.decoded_side import (
     DecodedSide,
     decode_side,
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
-from pyspark_upsert_kafka.connector.sides import read_key_side, wanted_schema_ids
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
-from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.values import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.messages import partition_of
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -14,8 +14,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_named, format_options
-from pyspark_upsert_kafka.connector.sides import side_of
+from pyspark_upsert_kafka.connector.format_catalog import (
+    FORMATS,
+    format_named,
+    format_options,
+    side_of,
+)
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, metadata_columns
 from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, OPTIONS

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
 from pyspark_upsert_kafka.connector.planning.batch_ends import BatchEnds
 from pyspark_upsert_kafka.connector.planning.query_start import (
     accept_loss,
     ends_of,
+    first_ranges,
     remaining_ranges,
 )
-from pyspark_upsert_kafka.connector.planning.table_ranges import first_ranges
 from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
-from pyspark_upsert_kafka.connector.sides import check_read_sides
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock, now_ms
-from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError
+from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, warn_once
 from pyspark_upsert_kafka.core.options.values import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
@@ -43,7 +43,6 @@ from pyspark_upsert_kafka.core.positions.planning import (
 )
 from pyspark_upsert_kafka.core.positions.progress import bad_messages, latest_offset
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.core.warning import warn_once
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,9 @@ from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
-from pyspark_upsert_kafka.core.positions.offsets import StreamOffset
-from pyspark_upsert_kafka.core.positions.planning import view_lifetime_s
+from pyspark_upsert_kafka.core.positions.offsets import (
+    StreamOffset,
+)
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks
@@ -25,6 +26,15 @@ _LONGEST_WAIT_S = 1.0
 
 WHOLE_VIEW_LIVES = 10
 """While nothing changes, every tenth request looks up the whole view, the others the latest offsets only."""
+
+
+def view_lifetime_s(partitions: int) -> float:
+    """How long a view of a number of partitions is used before another is requested.
+
+    >>> view_lifetime_s(10), view_lifetime_s(1000)
+    (0.2, 2.0)
+    """
+    return max(0.2, partitions * 0.002)
 
 
 class Observer:

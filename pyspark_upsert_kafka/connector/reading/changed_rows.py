@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.batches import with_type
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, DecodedChanges
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 

@@ -1,6 +1,6 @@
 """One row for each key of a snapshot, also where the key lies in several partitions: a task reads all of them.
 
-The rule is that of ``connector/changelog/change_order.py``: of the last changes of a key in each partition the one with the greatest time counts,
+The rule is that of ``connector/changelog/last_changes.py``: of the last changes of a key in each partition the one with the greatest time counts,
 then the one of the highest partition; the time is the greatest timestamp that the key has had in that partition.
 
 In the table with which a stream begins, a range may lack the row of a key because compaction has taken it for a change past the
@@ -27,9 +27,8 @@ from pyspark_upsert_kafka.connector.reading.snapshot import (
 )
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import OptionError, warn_once
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.core.warning import warn_once
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes

@@ -24,6 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage, Stage, first_bad
+from pyspark_upsert_kafka.connector.format_catalog import (
+    change_spec,
+    read_key_side,
+    read_value_side,
+    wanted_schema_ids,
+)
 from pyspark_upsert_kafka.connector.local_time import utc_timestamps
 from pyspark_upsert_kafka.connector.reading.changed_rows import (
     ChangedKeys,
@@ -39,19 +45,12 @@ from pyspark_upsert_kafka.connector.reading.decoded_side import (
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
-from pyspark_upsert_kafka.connector.sides import (
-    change_spec,
-    read_key_side,
-    read_value_side,
-    wanted_schema_ids,
-)
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names
+from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names, warn_once
 from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch

@@ -11,6 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.connector.bad_messages import DETAILS, ErrorHandler, error_handler
+from pyspark_upsert_kafka.connector.format_catalog import (
+    read_key_side,
+    read_value_side,
+    wanted_schema_ids,
+)
 from pyspark_upsert_kafka.connector.reading.decoded_side import (
     Mask,
     decode_side,
@@ -18,23 +23,21 @@ from pyspark_upsert_kafka.connector.reading.decoded_side import (
 )
 from pyspark_upsert_kafka.connector.reading.merged_partitions import merged_rows
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder, Rows
-from pyspark_upsert_kafka.connector.reading.reading_past_end import RangeSnapshot, batches_past
-from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
-from pyspark_upsert_kafka.connector.reading.witnesses import holds
-from pyspark_upsert_kafka.connector.sides import (
-    read_key_side,
-    read_value_side,
-    wanted_schema_ids,
+from pyspark_upsert_kafka.connector.reading.reading_past_end import (
+    RangeSnapshot,
+    batches_past,
+    holds,
 )
+from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.errors import warn_once
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, Detail
 from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.formats.row_hash import row_hashes
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client

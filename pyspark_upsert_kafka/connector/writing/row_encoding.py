@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_upsert_kafka.connector.format_catalog import wanted_schema_ids, written_side
 from pyspark_upsert_kafka.connector.local_time import local_time, utc_timestamps
-from pyspark_upsert_kafka.connector.sides import wanted_schema_ids, written_side
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, arrow_schema, canonical_floats
 from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError

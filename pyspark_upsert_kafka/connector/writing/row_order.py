@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pyspark_upsert_kafka.core.changes import PREIMAGES
+from pyspark_upsert_kafka.core.changes import SPELLINGS_OF, Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE
@@ -65,7 +65,7 @@ def _in_sequence(rows: DataFrame, sequence_by: str, table: Table) -> DataFrame:
     kind = []
     if changes is not None:
         spelt = f.lower(rows[quoted(changes.name)])
-        kind = [spelt.isin(*PREIMAGES).desc()]
+        kind = [spelt.isin(*SPELLINGS_OF[Change.UPDATE_PREIMAGE]).desc()]
     key = [rows[quoted(name)] for name in table.key_names]
     try:
         by = _expression(sequence_by, rows)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 
 from pyspark import TaskContext
 
 from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, warn_once
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.pages import page
-from pyspark_upsert_kafka.core.positions.compaction import POLICY, not_compacted
-from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_client
+from pyspark_upsert_kafka.kafka.cluster import POLICY
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -91,3 +91,43 @@ def check_speculation(setting: str | None, options: WriteOptions) -> None:
         refuse_speculation(setting)
     else:
         warn_once(*speculation(setting, str(options.table.topics)))
+
+
+_NAMED = 3
+"""Topics that a warning names at most."""
+
+
+def not_compacted(configs: Mapping[str, Mapping[str, str]], servers: str) -> list[str]:
+    """The warnings about topics that hold a table and are not compacted: one for all topics with the same policy.
+
+    Args:
+        configs: `POLICY` of each topic.
+        servers: The bootstrap servers, for the command that puts it right.
+
+    >>> not_compacted({"users": {"cleanup.policy": "compact,delete"}}, "localhost:9092")
+    []
+    """
+    topics_of: dict[str, list[str]] = {}
+    for topic, each in sorted(configs.items()):
+        policy = each.get(POLICY)
+        if policy is not None and "compact" not in policy:
+            topics_of.setdefault(policy, []).append(topic)
+    return [
+        f"{_have(topics)} {POLICY} = {policy!r}: Kafka deletes messages by age or size, and so loses "
+        "rows of the table that have not changed for long. To compact it: "
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topics[0]} "
+        f"--add-config {POLICY}=compact"
+        for policy, topics in topics_of.items()
+    ]
+
+
+def _have(topics: Sequence[str]) -> str:
+    """The beginning of a sentence about topics, of which the first ones are named.
+
+    >>> _have(["users"]), _have(["a", "b"]), _have(["a", "b", "c", "d"])
+    ("Topic 'users' has", "2 topics ('a', 'b') have", "4 topics ('a', 'b', 'c', ...) have")
+    """
+    if len(topics) == 1:
+        return f"Topic {topics[0]!r} has"
+    named = [*map(repr, topics[:_NAMED]), *(["..."] if len(topics) > _NAMED else [])]
+    return f"{len(topics):,} topics ({', '.join(named)}) have"

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.connector.writing.sink_warnings import (
     warn_unless_compacted,
 )
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import OptionError, warn_once
 from pyspark_upsert_kafka.core.masking import is_secret, masked
 from pyspark_upsert_kafka.core.options.catalog import (
     CALL,
@@ -36,7 +36,6 @@ from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 from pyspark_upsert_kafka.core.receipts import Call, digest
 from pyspark_upsert_kafka.core.table import Table, table_to_write
-from pyspark_upsert_kafka.core.warning import warn_once
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

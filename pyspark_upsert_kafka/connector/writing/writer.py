@@ -16,16 +16,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.format_catalog import check_written_sides, format_options
 from pyspark_upsert_kafka.connector.reported_writes import report_batch
-from pyspark_upsert_kafka.connector.sides import check_written_sides
 from pyspark_upsert_kafka.connector.spark_task import current_task, freeze_modules
 from pyspark_upsert_kafka.connector.writing.sink_warnings import warn_unless_compacted
 from pyspark_upsert_kafka.core.closing import closing
+from pyspark_upsert_kafka.core.errors import warn_once
 from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
-from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 
 if TYPE_CHECKING:

@@ -76,6 +76,7 @@ class Option:
         help: One line for docs/options.md.
         shown_default: How the documentation writes the default, when not as ``default``.
         complaint: What is said of a text that is not a value of this option.
+        keeps_references: Whether references in the value are replaced later, where it is used.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Option:
     help: str
     shown_default: str | None = None
     complaint: str = "Invalid value for option '{name}': {expected}, but is {seen}."
+    keeps_references: bool = False
 
     def read(self, given: Mapping[str, str], prefix: str = "") -> Any:
         """The value among the ``given`` options (names in lower case), or the default.
@@ -99,25 +101,21 @@ class Option:
         return self.default if text is None else self._value(name, text, given)
 
     def _value(self, name: str, text: str, given: Mapping[str, str]) -> Any:
+        secret, place = is_secret(name), where(name.lower(), given)
         try:
-            return self._parsed(name, text)
+            resolved = text if secret or self.keeps_references else resolve(name, text)
         except OptionError as error:
-            raise OptionError(f"{error}{where(name.lower(), given)}") from None
-
-    def _parsed(self, name: str, text: str) -> Any:
-        secret = is_secret(name)
-        resolved = text if secret else resolve(name, text)
+            raise OptionError(f"{error}{place}") from None
         try:
             return self.parse(resolved)
         except ValueError as error:
-            if secret:
-                raise OptionError(
-                    f"Invalid value for option '{name}'; it is not shown here, since it may be "
-                    f"secret. The option says: {self.help}"
-                ) from None
-            raise OptionError(
-                self.complaint.format(name=name, expected=error, seen=repr(text))
-            ) from None
+            why = self.complaint.format(name=name, expected=error, seen=repr(text))
+        if secret:
+            why = (
+                f"Invalid value for option '{name}'; it is not shown here, since it may be "
+                f"secret. The option says: {self.help}"
+            )
+        raise OptionError(f"{why}{place}") from None
 
 
 @dataclass(frozen=True)
@@ -130,14 +128,12 @@ class OptionFamily(Option):
 
     Args:
         prefix: What stands before the name that users choose, in lower case, with the dot.
-        keeps_references: Whether references in values are replaced later, where the values are used.
     """
 
     default: tuple[tuple[str, Any], ...] = ()
     help: str = ""
     shown_default: str | None = ""
     prefix: str = ""
-    keeps_references: bool = False
 
     def has(self, name: str, prefix: str = "") -> bool:
         """Whether a name (in lower case) is that of one of these options."""
@@ -157,9 +153,6 @@ class OptionFamily(Option):
             for name in sorted(given)
             if self.has(name, prefix)
         )
-
-    def _parsed(self, name: str, text: str) -> Any:
-        return self.parse(text) if self.keeps_references else super()._parsed(name, text)
 
 
 def where(name: str, given: Mapping[str, str]) -> str:

@@ -78,7 +78,8 @@ def given_options(raw: Mapping[str, str]) -> Given:
         return Given(given, raw.places, raw.spelt)
     as_given = {name.lower(): name for name in raw}
     spelt = {name: written for name, written in as_given.items() if name != written}
-    return _with_ddl(Given(given, spelt={**NAMES.read(given), **spelt}))
+    found = Given(given, spelt={**NAMES.read(given), **spelt})
+    return _with_ddl(found) if DDL.name in found else found
 
 
 def as_spark_passes_on(given: Given) -> dict[str, str]:
@@ -88,8 +89,6 @@ def as_spark_passes_on(given: Given) -> dict[str, str]:
 
 def _with_ddl(given: Given) -> Given:
     """The options with those of the statement among them, in its place."""
-    if DDL.name not in given:
-        return given
     beside = {name: value for name, value in given.items() if name != DDL.name}
     return options_of(table_definition(given[DDL.name]), Given(beside, spelt=given.spelt))
 

@@ -29,15 +29,6 @@ _OFFSETS_OF_A_TASK = 10_000
 """With ``auto``, the offsets of a task: to read them takes about as long as to start it."""
 
 
-def view_lifetime_s(partitions: int) -> float:
-    """How long a view of a number of partitions is used before another is requested.
-
-    >>> view_lifetime_s(10), view_lifetime_s(1000)
-    (0.2, 2.0)
-    """
-    return max(0.2, partitions * 0.002)
-
-
 def with_new_partitions(offset: StreamOffset, view: ClusterView) -> StreamOffset:
     """The offset with every partition that it did not know: it begins at its earliest offset."""
     new = {tp: bounds.earliest for tp, bounds in view.bounds.items() if tp not in offset.positions}

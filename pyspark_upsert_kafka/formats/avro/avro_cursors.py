@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pyspark_upsert_kafka.formats.avro.avro_types import unreadable
-from pyspark_upsert_kafka.formats.binary_reading import Numbers, unzigzag
+from pyspark_upsert_kafka.formats.binary_values import Numbers, unzigzag
 from pyspark_upsert_kafka.formats.decoded_size import Budget, check_row
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.formats.binary_reading import MessageBuffer
+    from pyspark_upsert_kafka.formats.binary_values import MessageBuffer
 
 _TOO_LONG = "a number is longer than 64 bits"
 
@@ -92,7 +92,7 @@ class Cursors:
     @staticmethod
     def of(messages: Sequence[bytes], prefix_length: int) -> Cursors:
         """A cursor into each message, behind the prefix."""
-        from pyspark_upsert_kafka.formats.binary_reading import MessageBuffer
+        from pyspark_upsert_kafka.formats.binary_values import MessageBuffer
 
         buffer, count = MessageBuffer.of(messages), len(messages)
         begin, end = buffer.bounds[:-1], buffer.bounds[1:]

@@ -34,7 +34,7 @@ from pyspark_upsert_kafka.formats.avro.resolved_schema import (
 )
 from pyspark_upsert_kafka.formats.avro.schema_resolution import resolve
 from pyspark_upsert_kafka.formats.batches import batch_of
-from pyspark_upsert_kafka.formats.binary_reading import MOST, Numbers, offsets_of
+from pyspark_upsert_kafka.formats.binary_values import MOST, Numbers, offsets_of
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoded_size import BoundedDecoder, Budget, Measure
 from pyspark_upsert_kafka.formats.decoding import PathsDecoder, RowPath, UnreadableError

@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.formats.avro.avro_types import (
     Schema,
     Union,
 )
-from pyspark_upsert_kafka.formats.binary_writing import varint
+from pyspark_upsert_kafka.formats.binary_values import varint
 
 _BITS = {"int": 32, "long": 64}
 

@@ -59,10 +59,10 @@ from pyspark_upsert_kafka.formats.avro.avro_types import (
     type_label,
 )
 from pyspark_upsert_kafka.formats.batches import as_lists
-from pyspark_upsert_kafka.formats.binary_reading import Numbers
-from pyspark_upsert_kafka.formats.binary_writing import (
+from pyspark_upsert_kafka.formats.binary_values import (
     ByteParts,
     Cells,
+    Numbers,
     among,
     constant,
     fixed,

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.formats.avro.avro_types import (
     sql_type,
     unreadable,
 )
-from pyspark_upsert_kafka.formats.binary_reading import Numbers, beyond, signed
+from pyspark_upsert_kafka.formats.binary_values import Numbers, beyond, signed
 
 ColumnReader = Callable[[Cursors], Any]
 """Reads a field of all messages and gives its column; None when no column wants it."""

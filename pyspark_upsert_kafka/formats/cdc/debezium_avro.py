@@ -13,8 +13,7 @@ from pyspark.sql.types import StructField, StructType
 from pyspark_upsert_kafka.formats import avro_confluent
 from pyspark_upsert_kafka.formats.cdc.debezium_json import DEBEZIUM
 from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse, row_after, row_before
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec, Format
 from pyspark_upsert_kafka.formats.debezium_types.connect_avro import decoder
 
 _NAME = "debezium-avro-confluent"

@@ -25,8 +25,13 @@ from pyspark_upsert_kafka.formats.cdc.envelope_format import (
     row_after,
     row_before,
 )
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
+from pyspark_upsert_kafka.formats.codec import (
+    ChangeDecoder,
+    ChangeSpec,
+    CodecSpec,
+    Decoded,
+    Decoder,
+)
 
 _PAYLOAD, _SCHEMA = "payload", "schema"
 _INCLUDE = "schema-include"
@@ -149,7 +154,7 @@ class _KeyDecoder:
 
         from pyspark_upsert_kafka.core.bytes_column import some_of
         from pyspark_upsert_kafka.formats.decoding import merge_by_position
-        from pyspark_upsert_kafka.formats.json.connect_envelope import are_envelopes
+        from pyspark_upsert_kafka.formats.json.json_document import are_envelopes
 
         around = are_envelopes(messages)
         if not around.any():

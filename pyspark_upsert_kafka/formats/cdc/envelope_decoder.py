@@ -25,8 +25,7 @@ from pyspark_upsert_kafka.formats.cdc.row_changes import (
     Envelopes,
     RowChanges,
 )
-from pyspark_upsert_kafka.formats.change_format import ChangeSpec, DecodedChanges
-from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+from pyspark_upsert_kafka.formats.codec import ChangeSpec, Decoded, DecodedChanges, Decoder
 from pyspark_upsert_kafka.formats.decoding import Mask
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
 

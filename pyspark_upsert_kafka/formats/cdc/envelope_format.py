@@ -22,8 +22,7 @@ from pyspark_upsert_kafka.formats.json import check_columns
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
-    from pyspark_upsert_kafka.formats.codec import Decoder
+    from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, Decoder
 
 _FAIL_ON_MISSING = "fail-on-missing-field"
 _SHOWN = 40

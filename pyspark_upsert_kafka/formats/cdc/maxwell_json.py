@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.formats.cdc.envelope_format import (
     row_before,
     seconds,
 )
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec
 
 _FIELDS = EnvelopeFields(
     operation="type",

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.formats.cdc.envelope_format import (
     row_after,
     row_before,
 )
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec
 
 _FIELDS = EnvelopeFields(
     operation="op_type",

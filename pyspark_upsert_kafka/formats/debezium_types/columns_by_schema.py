@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.batches import batch_of, with_type
-from pyspark_upsert_kafka.formats.binary_reading import Numbers
+from pyspark_upsert_kafka.formats.binary_values import Numbers
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema, SemanticType
 from pyspark_upsert_kafka.formats.debezium_types.semantic_types import semantic_type

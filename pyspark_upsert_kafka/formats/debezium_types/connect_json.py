@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn, column_of
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.batches import batch_of, nulls
-from pyspark_upsert_kafka.formats.binary_reading import Numbers
+from pyspark_upsert_kafka.formats.binary_values import Numbers
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.columns_by_schema import (
     MappedDecoder,

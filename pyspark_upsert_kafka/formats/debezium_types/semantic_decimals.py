@@ -31,7 +31,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.bytes_column import some_of
-from pyspark_upsert_kafka.formats.binary_reading import Numbers, beyond, signed
+from pyspark_upsert_kafka.formats.binary_values import Numbers, beyond, signed
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import (
     BYTES,

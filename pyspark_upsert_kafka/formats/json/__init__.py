@@ -146,7 +146,7 @@ def decoder(spec: CodecSpec) -> Decoder:
 
 def _rows(spec: CodecSpec) -> Decoder:
     """The decoder of the format ``json``: of Connect's envelope, in which no column of the row is, an error says so."""
-    from pyspark_upsert_kafka.formats.json.connect_envelope import PARTS, WithoutEnvelopes
+    from pyspark_upsert_kafka.formats.json.json_document import PARTS, WithoutEnvelopes
 
     rows = decoder(spec)
     is_read = not PARTS.isdisjoint(spec.schema.names)

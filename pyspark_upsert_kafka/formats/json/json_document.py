@@ -1,4 +1,4 @@
-"""One JSON document, read exactly, and values written as compact JSON.
+"""One JSON document, read exactly, and values written as compact JSON; messages that are Kafka Connect's envelope of a document.
 
 Python's own scanner is used because it lets numbers keep their digits. Control characters in strings are read, as Flink's
 formats of JSON do. What else the scanner is lenient about is refused here: NaN and Infinity, another encoding than UTF-8.
@@ -6,6 +6,8 @@ Half of a surrogate pair, which no column can hold, is a `Half`.
 
 Variants are any JSON value, in the two binary halves that Spark keeps. PySpark's own ``VariantVal`` builds and takes them
 apart. Its ``toJson`` is not used: it escapes what is not ASCII, rounds decimals to 28 digits and writes ``inf``.
+
+Kafka Connect's JSON converter writes ``{"schema":...,"payload":...}``, with the schema around the row, unless it is told not to.
 """
 
 from __future__ import annotations
@@ -14,18 +16,20 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from json.encoder import encode_basestring
-from typing import Any, NoReturn, cast
+from typing import Any, Literal, NoReturn, cast
 
 import numpy as np
 import orjson
 from pyspark.sql.types import VariantVal
 
 from pyspark_upsert_kafka.core.errors import printable
-from pyspark_upsert_kafka.core.outside_text import is_unicode
-from pyspark_upsert_kafka.formats.decoding import UnreadableError
+from pyspark_upsert_kafka.core.masking import is_unicode
+from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+from pyspark_upsert_kafka.formats.decoding import Mask, UnreadableError
 from pyspark_upsert_kafka.formats.text_values import BYTE_ORDER_MARK
 
 DEEPEST = 250
@@ -246,3 +250,87 @@ def _numbers(value: Any) -> Iterator[str]:
     elif type(value) is list or type(value) is dict:
         for item in value.values() if type(value) is dict else value:
             yield from _numbers(item)
+
+
+_BEGINNING = b'{"schema":{"type":"struct"'
+"""How the converter begins a message of columns with its schema."""
+
+_SCHEMA, _PAYLOAD = b'"schema"', b'"payload"'
+PARTS = frozenset({"schema", "payload"})
+"""The fields of such a message, and no others."""
+
+
+def are_envelopes(messages: Sequence[bytes]) -> Mask:
+    """The mask of messages that are a payload with its schema around it, however that is written."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from pyspark_upsert_kafka.core.bytes_column import column_of
+
+    column = column_of(messages)
+    # A look at all bytes together costs nothing beside a look at each message.
+    if _SCHEMA not in bytes(column.buffers()[2] or b""):
+        return np.zeros(len(column), np.bool_)
+    found: Mask = pc.starts_with(column, _BEGINNING).to_numpy(zero_copy_only=False)
+    both = pc.and_(pc.match_substring(column, _SCHEMA), pc.match_substring(column, _PAYLOAD))
+    may = both.to_numpy(zero_copy_only=False) & ~found
+    for at in may.nonzero()[0].tolist():
+        found[at] = is_envelope(messages[at])
+    return found
+
+
+def is_envelope(message: bytes) -> bool:
+    """Whether a message is one, and not a row of columns with these names."""
+    try:
+        document = parse_object(message)
+    except UnreadableError:
+        return False
+    return document.keys() == PARTS and _is_schema(document["schema"])
+
+
+def _is_schema(value: Any) -> bool:
+    return value is None or (type(value) is dict and type(value.get("type")) is str)
+
+
+@dataclass(frozen=True)
+class WithoutEnvelopes:
+    """Decodes rows; of an envelope, in which none of their columns is, an error says what it is and what to set.
+
+    Args:
+        rows: Decodes rows.
+        side: Whether they are keys or values.
+    """
+
+    rows: Decoder
+    side: Literal["key", "value"]
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """All messages. Raises TooManyMessagesError."""
+        import numpy as np
+
+        from pyspark_upsert_kafka.core.bytes_column import some_of
+        from pyspark_upsert_kafka.formats.decoding import Refusal, merge_by_position
+
+        around = are_envelopes(messages)
+        for at in np.flatnonzero(around).tolist():
+            around[at] = is_envelope(messages[at])  # however it begins, it may be a row
+        if not around.any():
+            return self.rows.decode(messages)
+        envelopes, others = np.flatnonzero(around), np.flatnonzero(~around)
+        rows = self.rows.decode(some_of(messages, others))
+        refusal = Refusal(_error(self.side), rows.rows.schema)
+        bad = refusal.decode(some_of(messages, envelopes))
+        return merge_by_position([(envelopes, bad), (others, rows)])
+
+
+def _error(side: Literal["key", "value"]) -> str:
+    also = (
+        "Of Debezium's changes, 'value.format' = 'debezium-json' with 'value.debezium-json.schema-include' = 'true' reads it; of "
+        "other connectors, columns schema and payload do, with the row in payload STRUCT<...>"
+        if side == "value"
+        else "Beside Debezium's values ('value.format' = 'debezium-json'), keys are read with their schema"
+    )
+    return (
+        'it is the envelope of Kafka Connect\'s JSON converter, {"schema": ..., "payload": ...}, with the row in its payload. '
+        f"Set '{side}.converter.schemas.enable' = 'false' in the connector, whose new messages are then the rows themselves. {also}"
+    )

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pyspark_upsert_kafka.formats.binary_reading import TOO_LONG, MessageBuffer, offsets_of
+from pyspark_upsert_kafka.formats.binary_values import TOO_LONG, MessageBuffer, offsets_of
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     FIXED32,
     FIXED64,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import SchemaError, shown
-from pyspark_upsert_kafka.formats.binary_writing import varint
+from pyspark_upsert_kafka.formats.binary_values import varint
 from pyspark_upsert_kafka.formats.protobuf.proto_schema import ProtoSchema, WhichMessage
 
 _LONGEST = 5  # bytes of a number of 32 bits

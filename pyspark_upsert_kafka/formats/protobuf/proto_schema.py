@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from pyspark_upsert_kafka.core.errors import SchemaError, shown
-from pyspark_upsert_kafka.formats.binary_writing import varint
+from pyspark_upsert_kafka.formats.binary_values import varint
 from pyspark_upsert_kafka.formats.protobuf.descriptors import Kind, names_of, pool_of
 
 Indexes = tuple[int, ...]

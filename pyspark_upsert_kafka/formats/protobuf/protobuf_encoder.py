@@ -18,7 +18,7 @@ from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, Struc
 
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
 from pyspark_upsert_kafka.formats.batches import as_lists
-from pyspark_upsert_kafka.formats.binary_writing import (
+from pyspark_upsert_kafka.formats.binary_values import (
     ByteParts,
     Cells,
     constant,

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_upsert_kafka.formats.binary_reading import MOST, MessageBuffer, offsets_of, unzigzag
+from pyspark_upsert_kafka.formats.binary_values import MOST, MessageBuffer, offsets_of, unzigzag
 from pyspark_upsert_kafka.formats.leaf_types import BITS
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     INTEGERS,

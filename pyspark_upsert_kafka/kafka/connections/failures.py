@@ -10,7 +10,7 @@ from enum import Enum, auto
 from types import MappingProxyType
 
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
 

@@ -17,10 +17,14 @@ from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Lease, Pool
-from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits, message_timeout_s
-from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, Fetched, Fetcher
+from pyspark_upsert_kafka.kafka.connections.retrying import ReadWaits, message_timeout_s
 from pyspark_upsert_kafka.kafka.fetching.loss_checks import PlannedTopic
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import (
+    BATCH_BYTES,
+    Fetched,
+    Fetcher,
+    RangeFetch,
+)
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 C = TypeVar("C")

@@ -1,14 +1,22 @@
-"""A cluster by kafka-python: what both of its libraries have in common."""
+"""A cluster by kafka-python: what both of its libraries have in common, such as which brokers they ask.
+
+A broker that hangs still accepts connections. kafka-python takes it for one that is up, and may ask it again and again. So what
+any broker can answer is not asked of one that has lately not answered in time.
+"""
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from threading import Lock
 from typing import Any, TypeVar
 
+from kafka import errors as kafka_errors
 from kafka.errors import KafkaError
 
+from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.cluster import (
@@ -19,8 +27,7 @@ from pyspark_upsert_kafka.kafka.cluster import (
 )
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.errors import retrying
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
@@ -137,3 +144,59 @@ def open_cluster(properties: Properties, role: str) -> KafkaPythonCluster:
     from pyspark_upsert_kafka.kafka.kafka_python.library_ng import KafkaPythonNgCluster
 
     return KafkaPythonNgCluster(properties, role)
+
+
+Node = TypeVar("Node", bound=Hashable)
+
+Address = tuple[str, int]
+"""Host and port: the bootstrap server and the broker that it turns out to be are one."""
+
+_AVOIDED_S = 30.0
+"""For so long another broker is preferred; one that leads partitions is tried meanwhile, and noted again."""
+
+
+class SilentBrokers:
+    """Which brokers have not answered in time.
+
+    Args:
+        clock: Tells the time.
+    """
+
+    def __init__(self, clock: Clock = time) -> None:
+        self._clock = clock
+        self._until: dict[Address, float] = {}
+        self._lock = Lock()
+
+    def note(self, address: Address) -> None:
+        """Takes note of a broker that has not answered in time."""
+        with self._lock:
+            self._until[address] = self._clock.monotonic() + _AVOIDED_S
+
+    def forget(self, address: Address) -> None:
+        """Takes note of a broker that has answered."""
+        if address in self._until:  # nearly never, and this is called for each answer
+            with self._lock:
+                self._until.pop(address, None)
+
+    def watched(self, answer: Any, address: Address | None) -> Any:
+        """A future answer of a broker, from which it is noted or forgotten; None = the library does not say who is asked."""
+        if address is None:
+            return answer
+
+        def note(error: Exception) -> None:
+            if isinstance(error, kafka_errors.RequestTimedOutError):
+                self.note(address)
+
+        return answer.add_callback(lambda _: self.forget(address)).add_errback(note)
+
+    def preferred(self, addresses: Iterable[Address]) -> list[Address]:
+        """Those that have answered, or have not been asked; all of them where there is no such one."""
+        with self._lock:
+            now = self._clock.monotonic()
+            silent = {address for address, until in self._until.items() if now < until}
+        every = list(addresses)
+        return [each for each in every if each not in silent] or every
+
+
+SILENT = SilentBrokers()
+"""Those of this process, whichever of its clients has noticed it."""

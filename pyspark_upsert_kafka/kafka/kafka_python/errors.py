@@ -17,8 +17,7 @@ from pyspark_upsert_kafka.kafka.connections.failures import (
     Kind,
     explained,
 )
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import Retrying, Timeouts
 
 _SECURITY = frozenset({
     "AuthenticationFailedError", "AuthenticationMethodNotSupported", "IllegalSaslStateError",

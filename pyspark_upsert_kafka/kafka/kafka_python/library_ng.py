@@ -24,11 +24,10 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_offset,
     answered_topic,
 )
-from pyspark_upsert_kafka.kafka.kafka_python.cluster import KafkaPythonCluster
+from pyspark_upsert_kafka.kafka.kafka_python.cluster import SILENT, Address, KafkaPythonCluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import checked, connect_timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.installed import no_read_committed
 from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client
-from pyspark_upsert_kafka.kafka.kafka_python.silent_brokers import SILENT, Address
 
 
 class Connections(KafkaClient):  # type: ignore[misc]

@@ -22,10 +22,9 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_topic,
 )
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
-from pyspark_upsert_kafka.kafka.kafka_python.cluster import KafkaPythonCluster
+from pyspark_upsert_kafka.kafka.kafka_python.cluster import SILENT, Address, KafkaPythonCluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client
-from pyspark_upsert_kafka.kafka.kafka_python.silent_brokers import SILENT, Address
 
 _CONNECT_MS = KafkaConnectionManager.DEFAULT_CONFIG["socket_connection_setup_timeout_ms"]
 

@@ -9,11 +9,14 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError
 
-from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, RetriableBrokerError
-from pyspark_upsert_kafka.core.masking import is_secret
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    OptionError,
+    RetriableBrokerError,
+    warn_once,
+)
+from pyspark_upsert_kafka.core.masking import OutsideText, is_secret
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
-from pyspark_upsert_kafka.core.outside_text import OutsideText
-from pyspark_upsert_kafka.core.warning import warn_once
 from pyspark_upsert_kafka.kafka.connections import tls
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId

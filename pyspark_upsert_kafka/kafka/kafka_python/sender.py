@@ -15,16 +15,20 @@ from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.closing import undone_on_failure
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee, required_acks
-from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, RetriableDeliveryError
+from pyspark_upsert_kafka.core.errors import (
+    BrokerError,
+    DeliveryError,
+    RetriableDeliveryError,
+)
 from pyspark_upsert_kafka.core.metadata import Headers
-from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
-from pyspark_upsert_kafka.kafka.connections import timeouts
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
+from pyspark_upsert_kafka.kafka.connections.failures import (
+    ClientErrors,
+)
 from pyspark_upsert_kafka.kafka.connections.pool import Lease, PartitionLookups, Pool
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import CLOSE_TIMEOUT_S, Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import (
     connect_timeouts,
@@ -43,13 +47,19 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     create_no_topics,
     open_client,
 )
-from pyspark_upsert_kafka.kafka.messages import Messages, Row
-from pyspark_upsert_kafka.kafka.undelivered import (
+from pyspark_upsert_kafka.kafka.messages import (
     TOO_LARGE_HINT,
+    Messages,
+    Row,
     Undelivered,
     larger_than_queue,
+    partition_of,
     raise_if_fatal,
 )
+
+DELIVERY_CHECK_S = 1.0
+"""After so long without a delivery report it is checked whether the client has a fatal error."""
+
 
 _CONFIG = {
     "linger_ms": 5,
@@ -144,7 +154,7 @@ def end_thread(producer: KafkaProducer) -> None:
 def _close(opened: OpenProducer) -> None:
     producer = opened.producer
     end_thread(producer)
-    producer._sender.join(timeouts.CLOSE_TIMEOUT_S)  # noqa: SLF001
+    producer._sender.join(CLOSE_TIMEOUT_S)  # noqa: SLF001
     producer.close(timeout=0)
 
 
@@ -298,7 +308,7 @@ class KafkaPythonSender:
             self._undelivered.raise_first()
             self._raise_if_late(oldest)
             try:
-                oldest.future.get(timeouts.DELIVERY_CHECK_S)
+                oldest.future.get(DELIVERY_CHECK_S)
             except kafka_errors.KafkaError:
                 before, done = done, self._unconfirmed.count_done()
                 if done > before:

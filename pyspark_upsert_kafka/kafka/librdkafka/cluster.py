@@ -35,8 +35,7 @@ from pyspark_upsert_kafka.kafka.cluster import (
 from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying, Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.group_consumer import GroupConsumer
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client

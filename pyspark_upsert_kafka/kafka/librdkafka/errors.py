@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.kafka.connections import failures
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind, explained
 from pyspark_upsert_kafka.kafka.connections.tls import tls_context
@@ -65,21 +65,6 @@ _TRUST = frozenset(
 
 _LOOK_S = 3.0
 """For a look at a certificate."""
-
-_FENCED = frozenset({47, 52, 90})
-"""Kafka's error codes INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED and PRODUCER_FENCED."""
-
-_IN_TRANSACTION = {
-    49: "the broker has forgotten the transactional id, as it does after 'transactional.id.expiration.ms'",
-    50: (
-        "lower 'properties.transaction.timeout.ms', or raise the brokers' 'transaction.max.timeout.ms', which "
-        "is the most that they allow"
-    ),
-    53: "the sink needs the rights to Write and Describe on every transactional id with its prefix",
-    30: "the sink needs the right to Read on every consumer group with its prefix, for its receipts",
-    29: "the sink needs the rights to Read, for its receipts, and to Write on its topics",
-}
-"""What to do about error codes of Kafka's protocol in a transaction."""
 
 
 def kind_of(error: KafkaError) -> Kind:
@@ -162,39 +147,6 @@ def _certificate_error(host: str, port: int, given: Mapping[str, str]) -> str:
         return error.verify_message
     except (OSError, OptionError):
         return ""
-
-
-def kind_in_transaction(error: KafkaError) -> Kind:
-    """What an error of a call of a transaction means for the same call: librdkafka says itself whether it may be repeated.
-
-    It does not say so of errors that it has no case for, such as that of a coordinator that left the cluster.
-    """
-    ends_transaction = error.fatal() or error.txn_requires_abort()
-    if error.retriable() or (kind_of(error).is_retriable and not ends_transaction):
-        return Kind.RETRIABLE
-    return Kind.FATAL
-
-
-def explained_in_transaction(transactional_id: str, code: int, text: str) -> str:
-    """Why a transaction failed, and what to do; a sentence without its full stop.
-
-    Args:
-        transactional_id: The transactional id.
-        code: The error's code in Kafka's protocol.
-        text: The error in the client's words.
-
-    >>> explained_in_transaction("sink-7d0c-0-3", 7, "Broker: Request timed out")
-    "transactional id 'sink-7d0c-0-3': Broker: Request timed out"
-    """
-    about = f"transactional id {transactional_id!r}: {text.removesuffix('.')}"
-    if code in _FENCED:
-        return (
-            f"{about}. It is fenced off, and writes nothing more: a newer attempt of the task, or a newer run of "
-            "the query, writes under this id, or its transaction was open for longer than "
-            "'properties.transaction.timeout.ms'"
-        )
-    remedy = _IN_TRANSACTION.get(code)
-    return f"{about}. What helps: {remedy}" if remedy else about
 
 
 client_log = logging.getLogger("pyspark_upsert_kafka.librdkafka")

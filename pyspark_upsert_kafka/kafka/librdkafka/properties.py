@@ -11,11 +11,10 @@ import confluent_kafka as ck
 from confluent_kafka import KafkaError, KafkaException
 
 from pyspark_upsert_kafka.core import key_stores
-from pyspark_upsert_kafka.core.errors import OptionError, RetriableBrokerError
+from pyspark_upsert_kafka.core.errors import OptionError, RetriableBrokerError, warn_once
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
-from pyspark_upsert_kafka.core.outside_text import OutsideText
-from pyspark_upsert_kafka.core.warning import warn_once
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.native import (
     Login,

@@ -26,12 +26,17 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, Fetched, Fetcher, header_bytes
 from pyspark_upsert_kafka.kafka.fetching.pooled_reader import (
     LARGE_FETCH,
     MEDIUM_FETCH,
     SMALL_FETCH,
     PooledReader,
+)
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import (
+    BATCH_BYTES,
+    Fetched,
+    Fetcher,
+    header_bytes,
 )
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import BAD_HEADERS, RawBatch, numbers
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster

@@ -20,7 +20,14 @@ from pyspark_upsert_kafka.kafka.connections.pool import Lease, PartitionLookups,
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
-from pyspark_upsert_kafka.kafka.messages import Messages, list_of
+from pyspark_upsert_kafka.kafka.messages import (
+    TOO_LARGE_HINT,
+    Messages,
+    Undelivered,
+    larger_than_queue,
+    list_of,
+    raise_if_fatal,
+)
 from pyspark_upsert_kafka.kafka.native import (
     BatchProducer,
     MessageBatch,
@@ -28,12 +35,8 @@ from pyspark_upsert_kafka.kafka.native import (
     is_on,
     takes,
 )
-from pyspark_upsert_kafka.kafka.undelivered import (
-    TOO_LARGE_HINT,
-    Undelivered,
-    larger_than_queue,
-    raise_if_fatal,
-)
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class DeliveryReports:
@@ -111,8 +114,6 @@ class DeliveryReports:
         text, seen = explained(error.code(), text), self.errors.describe()
         return f"{text}.{seen}" if seen else text
 
-
-logger = logging.getLogger("pyspark_upsert_kafka")
 
 _LOOKUP_S = 5.0
 """How long an answer about partitions is waited for."""

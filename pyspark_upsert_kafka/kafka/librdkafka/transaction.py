@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import confluent_kafka as ck
+from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.core.closing import closing, undone_on_failure
 from pyspark_upsert_kafka.core.errors import (
@@ -23,19 +24,11 @@ from pyspark_upsert_kafka.core.errors import (
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
-from pyspark_upsert_kafka.kafka.connections import timeouts
 from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Lease
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import CLOSE_TIMEOUT_S, Retrying, Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
-from pyspark_upsert_kafka.kafka.librdkafka.errors import (
-    ReportedErrors,
-    classify,
-    explained_in_transaction,
-    kind_in_transaction,
-    kind_of,
-)
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify, kind_of
 from pyspark_upsert_kafka.kafka.librdkafka.group_consumer import GroupConsumer
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 from pyspark_upsert_kafka.kafka.librdkafka.sender import (
@@ -63,6 +56,21 @@ _DROPPED = "Local: Purged"
 
 _FENCED_CODE = 90
 """PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
+
+_FENCED = frozenset({47, 52, 90})
+"""Kafka's error codes INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED and PRODUCER_FENCED."""
+
+_IN_TRANSACTION = {
+    49: "the broker has forgotten the transactional id, as it does after 'transactional.id.expiration.ms'",
+    50: (
+        "lower 'properties.transaction.timeout.ms', or raise the brokers' 'transaction.max.timeout.ms', which "
+        "is the most that they allow"
+    ),
+    53: "the sink needs the rights to Write and Describe on every transactional id with its prefix",
+    30: "the sink needs the right to Read on every consumer group with its prefix, for its receipts",
+    29: "the sink needs the rights to Read, for its receipts, and to Write on its topics",
+}
+"""What to do about error codes of Kafka's protocol in a transaction."""
 
 
 class LibrdkafkaTransactionalSender(LibrdkafkaSender):
@@ -105,18 +113,18 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
 
     def begin(self) -> None:
         """Begins the transaction."""
-        with self._explained():
+        with self.explained_in_transaction():
             self._producer.begin_transaction()
         self._in_transaction = True
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
-        with self._explained():
+        with self.explained_in_transaction():
             super().send(messages)
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        with self._explained():
+        with self.explained_in_transaction():
             super().flush()
 
     def commit(self, offset: GroupOffset) -> None:
@@ -161,16 +169,14 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         return self._id if isinstance(self._producer, BatchProducer) else self._group.metadata()
 
     def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
-        """Has the client report; what it raises then, `_explained` tells."""
+        """Has the client report; what it raises then, `explained_in_transaction` tells."""
         return self._taking_reports(call, timeout_s)
 
     def _abort(self) -> None:
         """Aborts the transaction, if one is open: with it goes what is not sent yet."""
         if self._in_transaction and not self._is_stuck:
             self._in_transaction = False
-            self._in_time(
-                "abort a transaction", self._producer.abort_transaction, timeouts.CLOSE_TIMEOUT_S
-            )
+            self._in_time("abort a transaction", self._producer.abort_transaction, CLOSE_TIMEOUT_S)
 
     def _request(
         self, what: str, request: Callable[[float], object], *, in_one_call: bool = False
@@ -235,7 +241,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         return explained_in_transaction(self._id, _code(error), said)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def explained_in_transaction(self) -> Iterator[None]:
         """An error of the producer is raised as one that says what happened to the transaction."""
         try:
             yield
@@ -396,3 +402,36 @@ def open_transaction(
     with undone_on_failure(sender.close):
         sender.take_over()
     return sender
+
+
+def kind_in_transaction(error: KafkaError) -> Kind:
+    """What an error of a call of a transaction means for the same call: librdkafka says itself whether it may be repeated.
+
+    It does not say so of errors that it has no case for, such as that of a coordinator that left the cluster.
+    """
+    ends_transaction = error.fatal() or error.txn_requires_abort()
+    if error.retriable() or (kind_of(error).is_retriable and not ends_transaction):
+        return Kind.RETRIABLE
+    return Kind.FATAL
+
+
+def explained_in_transaction(transactional_id: str, code: int, text: str) -> str:
+    """Why a transaction failed, and what to do; a sentence without its full stop.
+
+    Args:
+        transactional_id: The transactional id.
+        code: The error's code in Kafka's protocol.
+        text: The error in the client's words.
+
+    >>> explained_in_transaction("sink-7d0c-0-3", 7, "Broker: Request timed out")
+    "transactional id 'sink-7d0c-0-3': Broker: Request timed out"
+    """
+    about = f"transactional id {transactional_id!r}: {text.removesuffix('.')}"
+    if code in _FENCED:
+        return (
+            f"{about}. It is fenced off, and writes nothing more: a newer attempt of the task, or a newer run of "
+            "the query, writes under this id, or its transaction was open for longer than "
+            "'properties.transaction.timeout.ms'"
+        )
+    remedy = _IN_TRANSACTION.get(code)
+    return f"{about}. What helps: {remedy}" if remedy else about

@@ -12,7 +12,7 @@ import pytest
 from pyspark import SparkContext
 
 from pyspark_upsert_kafka.connector.interpreter import check_running_session, use_this_interpreter
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 
 PYTHONS = ("ours/python3", "ours/python", "other/python3")
 
@@ -86,7 +86,7 @@ def test_a_session_that_runs_already(
     session = workers and SimpleNamespace(pythonExec=str(tmp_path / workers))
     monkeypatch.setattr(SparkContext, "_active_spark_context", session)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "ours/python3"))
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
 
     check_running_session()
     check_running_session()

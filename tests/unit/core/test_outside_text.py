@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.errors import printable
-from pyspark_upsert_kafka.core.outside_text import OutsideText, outside_text
+from pyspark_upsert_kafka.core.masking import OutsideText, outside_text
 
 USER, SECRET = "an@a", "pä55/w+rd"
 SETTINGS = [

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from pyspark_upsert_kafka.core.warning import warn_once
+from pyspark_upsert_kafka.core.errors import warn_once
 
 
 def test_a_warning_is_told_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,14 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.formats.binary_reading import TOO_LONG, MessageBuffer, unzigzag
-from pyspark_upsert_kafka.formats.binary_writing import (
+from pyspark_upsert_kafka.formats.binary_values import (
+    TOO_LONG,
+    MessageBuffer,
     among,
     constant,
     fixed,
     grouped,
     joined,
     only,
+    unzigzag,
     varint,
     varints,
     zigzag,

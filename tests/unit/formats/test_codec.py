@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.connector import format_catalog
-from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.format_catalog import check_read_sides, format_options
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder
-from pyspark_upsert_kafka.connector.sides import check_read_sides
 from pyspark_upsert_kafka.connector.writing.row_encoding import RowEncoder
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn

@@ -14,10 +14,9 @@ from pyspark_upsert_kafka.kafka.clients import RangeReader, ReadSettings
 from pyspark_upsert_kafka.kafka.cluster import EARLIEST, Cluster, OffsetLookup
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.fetching.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Timeouts
 from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import Fetched
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 Log = Mapping[int, tuple[bytes | None, bytes | None]]

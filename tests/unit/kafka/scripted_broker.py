@@ -19,11 +19,10 @@ from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.cluster import EARLIEST, Cluster, OffsetLookup
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
-from pyspark_upsert_kafka.kafka.fetching.fetcher import Fetched
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying, Timeouts
 from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks
 from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import Fetched
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from tests.unit.connector.fake_cluster import Clock
 

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import Timeouts
 
 TOPIC = {"t": TopicInfo("id", 2)}
 
@@ -55,7 +55,7 @@ def test_a_topic_that_shows_up_late_is_waited_for():
 
 def test_a_pattern_that_no_topic_matches_is_told(monkeypatch, caplog):
     """An empty table has a reason; what a pattern is may be what is wrong."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     cluster = LateTopic()
     cluster.names = lambda: ["users-eu"]
 

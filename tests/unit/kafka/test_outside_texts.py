@@ -18,8 +18,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import Retrying, Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonFetcher

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
-from pyspark_upsert_kafka.core.outside_text import OutsideText
+from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.logins import login_tokens
 from pyspark_upsert_kafka.logins.login_tokens import (

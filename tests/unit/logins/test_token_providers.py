@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.masking import masked
+from pyspark_upsert_kafka.core.masking import OutsideText, masked
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.outside_text import OutsideText
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config as of_kafka_python
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config as of_librdkafka
 from pyspark_upsert_kafka.logins import login_tokens, token_providers

@@ -18,8 +18,7 @@ from pyspark_upsert_kafka.connector.format_catalog import format_named, format_o
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec
-from pyspark_upsert_kafka.formats.codec import CodecSpec
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec
 from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema
 from tests.laws import law
 from tests.unit.formats.cdc import decoding

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import DateType, LongType, StringType, StructType, TimestampNTZType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_named
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
 from tests.unit.formats.json.codecs import batch, columns
@@ -160,7 +160,7 @@ FOREIGN_MESSAGES = {"avro-confluent": b"\x02\x04", "proto-registry": b"\0\x08\x0
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_record_of_another_table(registry, name, caplog, monkeypatch):
     """Its rows of NULL are told once for each schema, also among messages of the table."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     kind, _, message = REGISTERED[name]
     registry.answers["/subjects/orders-value/versions"] = [(200, {"id": 7})]
     format_ = format_named(name, "value")

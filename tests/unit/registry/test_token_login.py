@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.sides import side_of
+from pyspark_upsert_kafka.connector.format_catalog import format_options, side_of
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import DataType, NullType, StructField, StructType
 
-from pyspark_upsert_kafka.connector.lakehouse.column_types import (
+from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
     AddedColumn,
     field_named,
     fits,

@@ -9,14 +9,15 @@ from itertools import product
 import pytest
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from pyspark_upsert_kafka.connector.lakehouse.column_types import AddedColumn, needed
 from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
+    AddedColumn,
     Merge,
     _add_statement,
     _check_allowed,
     _create_statement,
     _widen_statement,
     engine_of,
+    needed,
 )
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     Deletes,

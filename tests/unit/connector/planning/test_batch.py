@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.connector.planning import batch_reader, message_time
 from pyspark_upsert_kafka.connector.planning.batch_reader import BatchReader, ranges_of_batch
 from pyspark_upsert_kafka.connector.planning.open_transactions import Hidden
 from pyspark_upsert_kafka.connector.reading import task_reading
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
@@ -25,7 +25,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> FakeCluster:
     """Topic ``t`` with two partitions that hold nothing."""
     found = FakeCluster()
     found.create("t", 2)
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     monkeypatch.setattr(batch_reader, "freeze_modules", lambda: None)
     client: Any = type("Client", (), {"cluster": lambda *_: found})()
     monkeypatch.setattr(batch_reader, "load_client", lambda _: client)

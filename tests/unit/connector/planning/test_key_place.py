@@ -24,12 +24,12 @@ from pyspark_upsert_kafka.connector.planning import key_partitions
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyPlace, keys_of
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.core.murmur2 import partition_of
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share, TopicPartition
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.messages import partition_of
 from tests.table_options import table_options
 
 PARTITIONS = 5

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
+from pyspark_upsert_kafka.connector.planning.topic_observer import Observer, view_lifetime_s
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
-from pyspark_upsert_kafka.core.positions.planning import view_lifetime_s
 from tests.unit.connector.fake_cluster import World, stream_options, world
 
 HERE = StreamOffset({TopicPartition("t", 0): 0})
@@ -32,6 +31,15 @@ def test_a_view_lives_for_a_fifth_of_a_second(there):
     there.clock.now += 0.02
     assert observer.view(HERE).latest == {TopicPartition("t", 0): 1}
     assert there.cluster.looks == 2
+
+
+@pytest.mark.parametrize(
+    ("partitions", "seconds"),
+    [(0, 0.2), (1, 0.2), (100, 0.2), (500, 1.0), (1000, 2.0), (10_000, 20.0)],
+)
+def test_many_partitions_are_looked_at_less_often(partitions, seconds):
+    """A look costs by the partition, so that its share of the time stays the same."""
+    assert view_lifetime_s(partitions) == pytest.approx(seconds)
 
 
 def test_a_look_at_a_moment_is_one_since_it(there):

@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka.connector.planning import stream_reader
 from pyspark_upsert_kafka.connector.planning.stream_reader import ReaderWithLimits
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError, CheckpointError, DataLossError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL, Range, StreamOffset, TopicPartition
@@ -966,7 +966,7 @@ def test_without_a_group_nothing_is_committed(there, protocol):
 
 def test_a_literal_secret_in_a_stream_is_told_once(there, protocol, caplog, monkeypatch):
     """The process that plans the batches tells it, and no other one, such as that of a task."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     options = stream_options(properties__ssl__key__pem="geheim")
     query = Query(there, options, protocol).start()
     assert caplog.records == []

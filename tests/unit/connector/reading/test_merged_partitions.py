@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning import message_time
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.connector.reading import task_reading
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
@@ -121,7 +121,7 @@ def test_a_warning_says_that_keys_lie_in_several_partitions(
     merges: str,
 ) -> None:
     """Once, by what reads several of them; without the option only of rows, since tombstones are not kept."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     first = [message(1, "old", 10), message(2, "x", 10)]
     by_one = {} if merges == "true" else {"scan.parallelism": "1"}
 

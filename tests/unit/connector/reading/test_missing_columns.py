@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.connector.format_catalog import format_named
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from tests.unit.connector.reading.test_metadata import fake_batch
 from tests.unit.connector.reading.test_rows import CHANGE, PLAIN, columns, decoder
 
@@ -22,7 +22,7 @@ NAME = columns("name", CHANGE)
 @pytest.fixture(autouse=True)
 def nothing_warned(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing has been said yet in this process."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     caplog.set_level(logging.WARNING, "pyspark_upsert_kafka")
 
 

@@ -16,9 +16,12 @@ import pytest
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.reading.message_rows import Rows
-from pyspark_upsert_kafka.connector.reading.reading_past_end import RangeSnapshot, batches_past
+from pyspark_upsert_kafka.connector.reading.reading_past_end import (
+    RangeSnapshot,
+    batches_past,
+    holds,
+)
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
-from pyspark_upsert_kafka.connector.reading.witnesses import holds
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.read import read_options

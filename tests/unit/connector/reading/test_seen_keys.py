@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.connector.reading.task_reading import SeenKeys
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.positions.offsets import Range
 
 A, B, C = (Range("t", partition, 0, 9) for partition in range(3))
@@ -16,7 +16,7 @@ OTHER_TOPIC = Range("u", 0, 0, 9)
 @pytest.fixture(autouse=True)
 def nothing_warned(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing has been said yet in this process."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
 
 
 def rows(*keys: int) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.connector.reading.witnesses import holds, stand, witnesses
+from pyspark_upsert_kafka.connector.reading.reading_past_end import holds, stand, witnesses
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.positions.offsets import Range

@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka.connector.writing.delivery import ExactlyOnceDelivery, prepare
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,
@@ -213,7 +213,7 @@ def test_a_refused_batch_leaves_the_plan_as_it_was(other, error):
 
 def test_a_query_without_receipts_is_told_of(caplog, monkeypatch):
     """One warning, when a later batch finds none."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     prepare(CALL, FakeKafka().open)
     prepare(replace(CALL, batch=0), FakeKafka().open)
 
@@ -223,7 +223,7 @@ def test_a_query_without_receipts_is_told_of(caplog, monkeypatch):
 
 def test_a_batch_that_was_begun_long_ago_is_told_of(caplog, monkeypatch):
     """One warning, when it runs again and the brokers may have forgotten what some tasks have written."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     kafka = FakeKafka(retention_s=100 * 3600.0)
     prepare(CALL, kafka.open)
     prepare(CALL, kafka.open)
@@ -239,7 +239,7 @@ def test_a_batch_that_was_begun_long_ago_is_told_of(caplog, monkeypatch):
 
 def test_a_new_query_with_the_prefix_of_another_one_is_told_of(caplog, monkeypatch):
     """One warning for a first batch, if another query has written to the same topic; a later run of it says nothing."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     kafka, (one, other) = FakeKafka(), (f"{n}d0cf6a1-0000-4000-8000-000000000000" for n in (7, 8))
     first = replace(CALL, query=one, batch=0)
     prepare(first, kafka.open)
@@ -253,6 +253,6 @@ def test_a_new_query_with_the_prefix_of_another_one_is_told_of(caplog, monkeypat
     assert f"query {one} has written to topic 't' before" in told
     assert "with a new checkpoint" in told
     caplog.clear()
-    warning._warned.clear()
+    errors._warned.clear()
     prepare(begun_anew, kafka.open)
     assert not caplog.records

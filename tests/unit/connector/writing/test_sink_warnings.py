@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.connector.writing.sink_warnings import (
     speculation,
     warn_unless_compacted,
 )
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.values import TableOptions
 from pyspark_upsert_kafka.core.options.write import write_options
@@ -50,7 +50,7 @@ class Brokers:
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has asked and warned of nothing yet."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     monkeypatch.setattr(warnings, "_asked", set())
 
 

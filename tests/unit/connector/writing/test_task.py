@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructType
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.spark_task import TaskIdentity, current_task
 from pyspark_upsert_kafka.connector.writing import delivery, writer
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
@@ -108,7 +108,7 @@ def test_batches_without_rows_open_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.fixture
 def nothing_warned(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has told nothing yet."""
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
 
 
 @pytest.mark.usefixtures("nothing_warned")

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.connector.writing.update_mode import (
     RunningBatch,
     upsert_sink,
 )
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.receipts import Call, call_of_text, digest
@@ -66,7 +66,7 @@ class Rows:
 def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The tables whose topics were looked at; rows are in one order."""
     found: list[object] = []
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     monkeypatch.setattr(update_mode, "warn_unless_compacted", found.append)
     monkeypatch.setattr(update_mode, "arranged", lambda rows, _: (rows, "by-key"))
     return found

@@ -8,7 +8,7 @@ from pyspark.sql.types import LongType, StructType
 from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
 from pyspark_upsert_kafka.connector.writing import delivery, writer
 from pyspark_upsert_kafka.connector.writing.writer import BatchWriter, StreamWriter
-from pyspark_upsert_kafka.core import warning
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import OptionError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.progress import Written
@@ -44,7 +44,7 @@ class Cluster:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What brokers are asked, and for which topics it is looked up whether they are compacted."""
     cluster = Cluster()
-    monkeypatch.setattr(warning, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     monkeypatch.setattr(writer, "freeze_modules", lambda: None)
     monkeypatch.setattr(writer, "load_sending_client", lambda *_: cluster)
     monkeypatch.setattr(

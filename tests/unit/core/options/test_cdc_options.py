@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from pyspark_upsert_kafka.connector.format_catalog import FORMATS, format_named, format_options
-from pyspark_upsert_kafka.connector.sides import check_read_sides
+from pyspark_upsert_kafka.connector.format_catalog import (
+    FORMATS,
+    check_read_sides,
+    format_named,
+    format_options,
+)
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options.read import read_options

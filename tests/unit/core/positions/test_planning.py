@@ -27,7 +27,6 @@ from pyspark_upsert_kafka.core.positions.planning import (
     split,
     spread,
     tasks_to_share,
-    view_lifetime_s,
     with_new_partitions,
 )
 
@@ -52,15 +51,6 @@ def offset(positions, **more):
     """An offset of a query that knows its topics by the id 1."""
     ids = {tp.topic: "1" for tp in positions}
     return StreamOffset(positions, **{"topic_ids": ids, **more})
-
-
-@pytest.mark.parametrize(
-    ("partitions", "seconds"),
-    [(0, 0.2), (1, 0.2), (100, 0.2), (500, 1.0), (1000, 2.0), (10_000, 20.0)],
-)
-def test_many_partitions_are_looked_at_less_often(partitions, seconds):
-    """A look costs by the partition, so that its share of the time stays the same."""
-    assert view_lifetime_s(partitions) == pytest.approx(seconds)
 
 
 # New partitions

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.core.errors import EncodeError
 from pyspark_upsert_kafka.formats.avro.avro_columns import derived_schema
 from pyspark_upsert_kafka.formats.avro.avro_encoder import longs
-from pyspark_upsert_kafka.formats.binary_writing import joined
+from pyspark_upsert_kafka.formats.binary_values import joined
 from tests.laws import law
 from tests.unit.formats.avro.codecs import datum_decoder, datum_encoder
 from tests.unit.formats.avro.peers import known_to_apache, read_by_apache

@@ -12,8 +12,7 @@ from pyspark_upsert_kafka.connector.format_catalog import format_named, format_o
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, ChangeSpec, DecodedChanges
-from pyspark_upsert_kafka.formats.codec import CodecSpec
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec, DecodedChanges
 
 COLUMNS = "id BIGINT, name STRING"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
-from pyspark_upsert_kafka.formats.change_format import ChangeDecoder, DecodedChanges
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, DecodedChanges
 from tests.laws import FULL, each_of, law
 from tests.unit.formats.cdc.corpus import (
     INSERTS,

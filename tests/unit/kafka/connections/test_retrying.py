@@ -11,8 +11,7 @@ import pytest
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError, UnknownTopicError
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts
+from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying, Timeouts
 
 JAVA = Timeouts(30.0, 60.0)
 

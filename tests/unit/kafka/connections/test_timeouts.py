@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.connections.timeouts import Timeouts, message_timeout_s
+from pyspark_upsert_kafka.kafka.connections.retrying import Timeouts, message_timeout_s
 
 
 @pytest.mark.parametrize(

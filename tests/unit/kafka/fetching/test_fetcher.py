@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, Fetched, header_bytes
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import BATCH_BYTES, Fetched, header_bytes
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
 

@@ -17,7 +17,6 @@ from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.connections.pool import Pool
 from pyspark_upsert_kafka.kafka.fetching import loss_checks, pooled_reader
-from pyspark_upsert_kafka.kafka.fetching.fetcher import BATCH_BYTES, Fetched
 from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks
 from pyspark_upsert_kafka.kafka.fetching.pooled_reader import (
     LARGE_FETCH,
@@ -26,6 +25,7 @@ from pyspark_upsert_kafka.kafka.fetching.pooled_reader import (
     FetchSizes,
     FirstSmallFetcher,
 )
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import BATCH_BYTES, Fetched
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from tests.unit.connector.fake_cluster import Clock
 from tests.unit.kafka import memory_client

@@ -21,11 +21,10 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.query_end import why_it_ended
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
+from pyspark_upsert_kafka.kafka.connections.retrying import ReadWaits
 from pyspark_upsert_kafka.kafka.fetching import loss_checks
-from pyspark_upsert_kafka.kafka.fetching.fetcher import Fetched
 from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks, PlannedTopic
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.fetching.range_fetch import Fetched, RangeFetch
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from tests.unit.connector.fake_cluster import Clock
 

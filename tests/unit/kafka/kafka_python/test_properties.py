@@ -8,7 +8,7 @@ import sys
 import pytest
 from kafka.errors import KafkaConnectionError
 
-from pyspark_upsert_kafka.core import warning as warning_module
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import Properties
@@ -105,7 +105,7 @@ def test_what_has_no_equivalent_is_refused_with_a_remedy(given, remedy):
 
 def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
     """It makes nothing wrong."""
-    monkeypatch.setattr(warning_module, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
     given = {"metadata.recovery.strategy": "none"}
 
     assert config(given) == config(given) == {}

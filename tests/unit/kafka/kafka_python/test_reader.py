@@ -13,7 +13,7 @@ from kafka import errors as kafka_errors
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.timeouts import ReadWaits
+from pyspark_upsert_kafka.kafka.connections.retrying import ReadWaits
 from pyspark_upsert_kafka.kafka.fetching.loss_checks import LOSS_CHECKS, PlannedTopic
 from pyspark_upsert_kafka.kafka.fetching.range_fetch import RangeFetch
 from pyspark_upsert_kafka.kafka.kafka_python import reader

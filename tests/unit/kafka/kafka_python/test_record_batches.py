@@ -10,7 +10,7 @@ import pytest
 from kafka.consumer.fetcher import CompletedFetch, Fetcher
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from pyspark_upsert_kafka.kafka.kafka_python.record_batches import (
+from pyspark_upsert_kafka.kafka.kafka_python.reader import (
     lenient,
     with_null_records,
     without_markers,

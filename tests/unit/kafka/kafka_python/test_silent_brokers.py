@@ -11,9 +11,9 @@ import pytest
 from kafka import errors as kafka_errors
 from kafka.future import Future
 
+from pyspark_upsert_kafka.kafka.kafka_python.cluster import SILENT, SilentBrokers
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import connections_of_library
-from pyspark_upsert_kafka.kafka.kafka_python.silent_brokers import SILENT, SilentBrokers
 from tests.unit.connector.fake_cluster import Clock
 
 ONE, TWO = ("one", 9092), ("two", 9092)

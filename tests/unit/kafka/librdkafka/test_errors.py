@@ -8,12 +8,12 @@ from confluent_kafka import KafkaError, KafkaException
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.query_end import why_it_ended
 from pyspark_upsert_kafka.kafka.connections.failures import Kind
-from pyspark_upsert_kafka.kafka.librdkafka.errors import (
+from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
+from pyspark_upsert_kafka.kafka.librdkafka.transaction import (
+    LibrdkafkaTransactionalSender,
     explained_in_transaction,
     kind_in_transaction,
 )
-from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
-from pyspark_upsert_kafka.kafka.librdkafka.transaction import LibrdkafkaTransactionalSender
 
 
 @pytest.mark.parametrize(

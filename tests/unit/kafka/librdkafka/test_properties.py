@@ -5,7 +5,7 @@ from __future__ import annotations
 import confluent_kafka as ck
 import pytest
 
-from pyspark_upsert_kafka.core import warning as warning_module
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
@@ -189,7 +189,7 @@ def test_a_file_of_certificates_that_nobody_reads_need_not_be_there():
 
 def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkeypatch):
     """It makes nothing wrong."""
-    monkeypatch.setattr(warning_module, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
 
     assert config(max__poll__records="5") == config(max__poll__records="5") == {}
     (warning,) = [record.getMessage() for record in caplog.records]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.core.positions.compaction import (
-    kept_until_ms,
-    not_compacted,
-    past_table_warning,
-)
+from pyspark_upsert_kafka.connector.planning.query_start import kept_until_ms, past_table_warning
+from pyspark_upsert_kafka.connector.writing.sink_warnings import not_compacted
 
 NOW = 1_000_000
 
