@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -69,11 +67,6 @@ def check(
         edge.send(topic, *numbered(3))
         assert edge.offsets(Range(topic, 0, 0, 3), committed=False) == [0, 1, 2]
         close_idle_clients()
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ResourceWarning
-        )  # kafka-python leaves sockets to the collector
-        gc.collect()
     return {*server.tokens}
 
 
@@ -103,7 +96,8 @@ def test_azure_by_librdkafkas_own_way(
 ) -> None:
     """It asks the machine as its configuration says; also where messages are read and sent by the thousand."""
     turn_off(monkeypatch, way)
-    token = TokenEndpoint("spark", ("", "")).token()
+    with TokenEndpoint("spark", ("", "")) as endpoint:
+        token = endpoint.token()
     cloud.answers["/imds?"] = [(200, {"access_token": token, "expires_in": "3600"})]
     login = {
         "sasl.oauthbearer.metadata.authentication.type": "azure_imds",
