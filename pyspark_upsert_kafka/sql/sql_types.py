@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from sqlglot import exp
 
 IN_SPARK = "in-spark"
@@ -38,23 +40,125 @@ def spark_cast(node: exp.Expr, kind: str) -> exp.Expr:
 
 
 def decimal_digits(node: exp.Expr) -> tuple[str, str] | None:
-    """Precision and scale of a DECIMAL; None if they are not known.
+    """Precision and scale of a DECIMAL, as texts; None if they are not known."""
+    found = _digits(node)
+    return None if found is None else (str(found[0]), str(found[1]))
 
-    sqlglot knows them only for casts and for columns of tables.
+
+_Digits = tuple[int, int]
+_MOST_DIGITS = 38
+_LEAST_SCALE = 6
+"""Digits behind the point that a product or a quotient of too many digits keeps, if it has so many."""
+
+_DIGITS_OF_WHOLE = {"TINYINT": 3, "SMALLINT": 5, "INT": 10, "BIGINT": 19}
+
+
+def _digits(node: exp.Expr) -> _Digits | None:
+    """Precision and scale of a DECIMAL, or of a whole number as one.
+
+    sqlglot knows them only for casts and for columns of tables; others follow by the rules of Flink's ``LogicalTypeMerging``, which
+    are Spark's too.
     """
     value = node.unnest()
+    whole = _DIGITS_OF_WHOLE.get(kind_of(value))
+    if whole is not None:
+        return whole, 0
     if isinstance(value, exp.Column):
-        source = _source(value)
-        if isinstance(source, exp.Subquery):
-            found = [each for each in source.selects if each.alias_or_name == value.name]
-            is_known = bool(found) and isinstance(source.this, exp.Select)
-            return decimal_digits(found[0].unalias()) if is_known else None
-        if source is None:
-            return None
-    elif not isinstance(value, exp.Cast):
+        return _digits_of_column(value)
+    if type(value) in _OF_ARITHMETIC:
+        one, other = _digits(value.this), _digits(value.expression)
+        return None if one is None or other is None else _OF_ARITHMETIC[type(value)](one, other)
+    branches = _branches(value)
+    return _common(branches) if branches else _declared(value)
+
+
+def _branches(value: exp.Expr) -> list[exp.Expr]:
+    """The values of which a value is one; its type is what they have in common. Empty = it is none of others."""
+    if isinstance(value, exp.Neg | exp.Abs | exp.Max | exp.Min | exp.Nullif):
+        return [value.this]
+    if isinstance(value, exp.Case):
+        otherwise = value.args.get("default")
+        return [*(each.args["true"] for each in value.args["ifs"]), otherwise or exp.Null()]
+    if isinstance(value, exp.If):
+        return [value.args["true"], value.args.get("false") or exp.Null()]
+    return [value.this, *value.expressions] if isinstance(value, exp.Coalesce) else []
+
+
+def _declared(value: exp.Expr) -> _Digits | None:
+    """The digits of a cast, or of a table's column."""
+    if not isinstance(value, exp.Cast | exp.Column):
         return None
     digits = value.type.expressions if value.type is not None else []
-    return (digits[0].name, digits[1].name) if len(digits) == 2 else None
+    return (int(digits[0].name), int(digits[1].name)) if len(digits) == 2 else None
+
+
+def _digits_of_column(column: exp.Column) -> _Digits | None:
+    source = _source(column)
+    if not isinstance(source, exp.Subquery):
+        return None if source is None else _declared(column)
+    names = [each.alias_or_name for each in source.selects]
+    if column.name not in names:
+        return None
+    return _of_queries(source.this, names.index(column.name))
+
+
+def _of_queries(query: exp.Expr, at: int) -> _Digits | None:
+    """The digits of a query's column, by its place: of queries with UNION and the like, what is common to them."""
+    if isinstance(query, exp.Subquery):
+        return _of_queries(query.this, at)
+    if isinstance(query, exp.SetOperation):
+        return _merged([_of_queries(query.left, at), _of_queries(query.right, at)])
+    return _digits(query.selects[at].unalias()) if isinstance(query, exp.Select) else None
+
+
+def _common(values: Sequence[exp.Expr]) -> _Digits | None:
+    """The digits of the type that values have in common; NULL has every type."""
+    return _merged([_digits(each) for each in values if not isinstance(each.unnest(), exp.Null)])
+
+
+def _merged(found: Sequence[_Digits | None]) -> _Digits | None:
+    """The digits that hold all the others, whole ones before those behind the point.
+
+    >>> _merged([(10, 2), (10, 0)]), _merged([(38, 0), (10, 2)]), _merged([(10, 2), None])
+    ((12, 2), (38, 0), None)
+    """
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return None
+    whole = min(max(precision - scale for precision, scale in known), _MOST_DIGITS)
+    scale = min(max(scale for _, scale in known), _MOST_DIGITS - whole)
+    return whole + scale, scale
+
+
+def _fitting(precision: int, scale: int) -> _Digits:
+    """The digits of a result, of which at most 38 are kept, and six behind the point if it has so many.
+
+    >>> _fitting(21, 4), _fitting(41, 10), _fitting(60, 4)
+    ((21, 4), (38, 7), (38, 4))
+    """
+    if precision <= _MOST_DIGITS:
+        return precision, scale
+    kept = max(_MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
+    return _MOST_DIGITS, kept
+
+
+def _of_sum(one: _Digits, other: _Digits) -> _Digits:
+    scale = max(one[1], other[1])
+    return _fitting(max(one[0] - one[1], other[0] - other[1]) + scale + 1, scale)
+
+
+def _of_product(one: _Digits, other: _Digits) -> _Digits:
+    return _fitting(one[0] + other[0] + 1, one[1] + other[1])
+
+
+def _of_quotient(one: _Digits, other: _Digits) -> _Digits:
+    scale = max(_LEAST_SCALE, one[1] + other[0] + 1)
+    return _fitting(one[0] - one[1] + other[1] + scale, scale)
+
+
+_OF_ARITHMETIC: dict[type[exp.Expr], Callable[[_Digits, _Digits], _Digits]] = {
+    exp.Add: _of_sum, exp.Sub: _of_sum, exp.Mul: _of_product, exp.Div: _of_quotient,
+}  # fmt: skip
 
 
 def _source(column: exp.Column) -> exp.Expr | None:

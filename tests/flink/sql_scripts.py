@@ -77,7 +77,9 @@ EXPRESSIONS = {
 
 AGGREGATES = {
     "sum_i": ("INT", "SUM(i)"), "avg_i": ("INT", "AVG(i)"), "avg_b": ("BIGINT", "AVG(b)"), "avg_d": ("DOUBLE", "AVG(d)"),
-    "sum_p": ("DECIMAL(38, 2)", "SUM(p)"), "sum_t": ("TINYINT", "SUM(t)"), "n": ("BIGINT", "COUNT(*)"),
+    "sum_p": ("DECIMAL(38, 2)", "SUM(p)"), "sum_n": ("DECIMAL(38, 2)", "SUM(-p)"),
+    "sum_ok": ("DECIMAL(38, 2)", "SUM(CASE WHEN ok THEN p ELSE 0 END)"), "sum_pi": ("DECIMAL(38, 2)", "SUM(p * i)"),
+    "sum_q": ("DECIMAL(38, 13)", "SUM(p / i)"), "sum_t": ("TINYINT", "SUM(t)"), "n": ("BIGINT", "COUNT(*)"),
     "n_s": ("BIGINT", "COUNT(s)"), "n_ok": ("BIGINT", "COUNT(DISTINCT ok)"), "smallest": ("STRING", "MIN(s)"),
     "newest": ("TIMESTAMP(3)", "MAX(ts)"), "positive": ("BIGINT", "COUNT(*) FILTER (WHERE i > 0)"),
 }  # fmt: skip

@@ -57,6 +57,15 @@ def spark_of(expression: str) -> str:
         # Sums and averages have the type of what they sum.
         ("SUM(page)", "CAST(SUM(page) AS INT)"),
         ("SUM(price)", "CAST(SUM(price) AS DECIMAL(38, 2))"),
+        ("SUM(-price)", "CAST(SUM(-price) AS DECIMAL(38, 2))"),
+        ("SUM(ABS(price))", "CAST(SUM(ABS(price)) AS DECIMAL(38, 2))"),
+        ("SUM(CASE WHEN flag THEN price ELSE 0 END)", "CAST(SUM(CASE WHEN flag THEN price ELSE 0 END) AS DECIMAL(38, 2))"),
+        ("SUM(CASE WHEN flag THEN price END)", "CAST(SUM(CASE WHEN flag THEN price END) AS DECIMAL(38, 2))"),
+        ("SUM(COALESCE(price, 0.125))", "CAST(SUM(COALESCE(price, CAST(0.125 AS DECIMAL(4, 3)))) AS DECIMAL(38, 3))"),
+        ("SUM(price * page)", "CAST(SUM(price * CAST(page AS DECIMAL(10, 0))) AS DECIMAL(38, 2))"),
+        ("SUM(price * price)", "CAST(SUM(price * price) AS DECIMAL(38, 4))"),
+        ("SUM(price * (1 - 0.25))", "CAST(SUM(price * (CAST(1 AS DECIMAL(10, 0)) - CAST(0.25 AS DECIMAL(3, 2)))) AS DECIMAL(38, 4))"),
+        ("SUM(price / 3)", "CAST(SUM(price / CAST(3 AS DECIMAL(10, 0))) AS DECIMAL(38, 13))"),
         ("AVG(page)", "CAST(SUM(page) DIV COUNT(page) AS INT)"),
         ("AVG(ratio)", "CAST(AVG(ratio) AS DOUBLE)"),
         ("SUM(page) FILTER (WHERE flag)", "CAST(SUM(page) FILTER(WHERE flag) AS INT)"),
@@ -134,7 +143,7 @@ def test_a_value_in_spark(flink: str, spark: str) -> None:
         ("CAST(page AS TIMESTAMP(3))", 5, "'CAST(`v`.`page` AS TIMESTAMP(3))' casts INT"),
         ("CAST(items AS STRING)", 5, "'CAST(`v`.`items` AS TEXT)' casts ARRAY"),
         ("AVG(price)", 0, "AVG of a DECIMAL has other digits in Spark"),
-        ("SUM(price * price)", 0, "the digits of what 'SUM("),
+        ("SUM(CEIL(price))", 0, "the digits of what 'SUM("),
         ("SUM(region)", 0, "the type of what 'SUM(`v`.`region`)' takes"),
         ("region LIKE 'a\\_'", 0, "a backslash in LIKE escapes in Spark"),
         ("MAP['a']", 0, "expected MAP[key, value, ...]."),
@@ -199,6 +208,9 @@ def test_what_takes_the_zone_of_the_session(query: str, why: str | None) -> None
         ("SELECT x / 2 AS y FROM (SELECT page / 2 AS x FROM views) AS v WHERE x / 2 > 1",
          ("SELECT CAST(v.x DIV (2) AS INT) AS y FROM (SELECT CAST(views.page DIV (2) AS INT) AS x FROM {table_0} AS views) AS v "
          "WHERE CAST(v.x DIV (2) AS INT) > 1")),
+        ("SELECT SUM(p) AS y FROM (SELECT price AS p FROM views UNION ALL SELECT -price * 0.1 FROM views) AS u",
+         ("SELECT CAST(SUM(u.p) AS DECIMAL(38, 3)) AS y FROM (SELECT views.price AS p FROM {table_0} AS views UNION ALL "
+          "SELECT -views.price * CAST(0.1 AS DECIMAL(2, 1)) AS _col_0 FROM {table_0} AS views) AS u")),
         ("SELECT SUM(page / 2) FILTER (WHERE page / 2 / 3 > 1) AS y FROM views",
          ("SELECT CAST(SUM(CAST(views.page DIV (2) AS INT)) FILTER(WHERE CAST(CAST(views.page DIV (2) AS INT) DIV (3) AS INT) > 1) "
          "AS INT) AS y FROM {table_0} AS views")),
