@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    DayTimeIntervalType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
+from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import boolean
 from pyspark_upsert_kafka.formats import json
@@ -67,7 +75,7 @@ DEBEZIUM = EnvelopeFields(
 
 
 def _changes(spec: ChangeSpec) -> ChangeDecoder:
-    """Compiles the decoder. Raises SchemaError for a column that JSON cannot carry."""
+    """Compiles the decoder. Raises SchemaError for a column that JSON cannot carry, or whose values only a schema explains."""
     from pyspark_upsert_kafka.formats.cdc.envelope_decoder import EnvelopeDecoder
     from pyspark_upsert_kafka.formats.cdc.row_changes import read_before_after
 
@@ -82,12 +90,15 @@ def _changes(spec: ChangeSpec) -> ChangeDecoder:
 
 def _with_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
     """Decodes envelopes beside their schemas, which say what the values of the columns mean."""
-    from pyspark_upsert_kafka.formats.debezium_types.connect_json import SchemaDecoder
+    from pyspark_upsert_kafka.formats.debezium_types.connect_json import (
+        AdvisedDecoder,
+        SchemaDecoder,
+    )
 
     payload = [column for column in columns if column.name != _SCHEMA]
     return SchemaDecoder(
         StructType(payload),
-        lambda physical: json_decoder(physical.fields, spec),
+        lambda physical: AdvisedDecoder(json_decoder(physical.fields, spec), physical, None),
         lenient=spec.value.options["ignore-parse-errors"],
         schema_column=_SCHEMA if len(payload) < len(columns) else None,
     )
@@ -97,6 +108,9 @@ def _without_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
     """Decodes envelopes alone; of values that only a schema explains, errors say what to set."""
     from pyspark_upsert_kafka.formats.debezium_types.connect_json import AdvisedDecoder
 
+    unknown = _counts_unknown(spec.value.schema, _SEND)
+    if unknown is not None:
+        raise SchemaError(unknown)
     return AdvisedDecoder(json_decoder(columns.fields, spec), columns, _SEND)
 
 
@@ -137,8 +151,52 @@ def _key_decoder(spec: CodecSpec) -> Decoder:
         lambda physical: json.decoder(replace(spec, schema=physical)),
         lenient=spec.options["ignore-parse-errors"],
     )
+    unknown = _counts_unknown(spec.schema, _SEND_OF_KEYS)
+    if unknown is not None:
+        return _KeyDecoder(_UnknownCounts(spec.schema, unknown), with_schema)
     plain = AdvisedDecoder(json.decoder(spec), spec.schema, _SEND_OF_KEYS)
     return _KeyDecoder(plain, with_schema)
+
+
+def _counts_unknown(columns: StructType, send: str) -> str | None:
+    """What to do about columns whose numbers are read whatever they count; None = there are none.
+
+    A number in an INTERVAL column of JSON is milliseconds, and no value shows that it was meant in another unit.
+
+    Args:
+        columns: The columns of the rows.
+        send: What makes messages carry their schemas, as a part of a sentence.
+    """
+    for column in columns:
+        if isinstance(column.dataType, DayTimeIntervalType):
+            return (
+                f"Column '{column.name}' is an {column.dataType.simpleString().upper()}, which Debezium sends as a number, as it does "
+                "TIME, and only the schema says whether it counts milliseconds, microseconds or nanoseconds: "
+                f"{send}, or declare the column BIGINT (the unit follows from 'time.precision.mode' of the connector; of an "
+                "INTERVAL it is microseconds)."
+            )
+    return None
+
+
+@dataclass(frozen=True)
+class _UnknownCounts:
+    """Reads no message without a schema, since a column's numbers count what only a schema says.
+
+    Args:
+        columns: The columns of the messages.
+        why: What to do.
+    """
+
+    columns: StructType
+    why: str
+
+    def decode(self, messages: Sequence[bytes]) -> Decoded:
+        """An error for each message."""
+        from pyspark_upsert_kafka.core.arrow import arrow_schema
+        from pyspark_upsert_kafka.formats.batches import nulls
+
+        rows = nulls(arrow_schema(self.columns), len(messages))
+        return Decoded(rows, dict.fromkeys(range(len(messages)), self.why.rstrip(".")))
 
 
 @dataclass(frozen=True)

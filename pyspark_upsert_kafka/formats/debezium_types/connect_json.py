@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import (
+    BooleanType,
     DataType,
     DateType,
     DecimalType,
@@ -344,17 +345,17 @@ _FIELD = re.compile(r"field '(.*?)': ")
 
 @dataclass(frozen=True)
 class AdvisedDecoder:
-    """Decodes JSON messages without schemas, and says of values that only a schema explains what to set.
+    """Decodes JSON messages, and says of values of Debezium that do not fit what to set.
 
     Args:
         plain: Decodes the messages.
         columns: The columns of the messages.
-        send: What makes messages carry their schemas, as a part of a sentence.
+        send: What makes messages carry their schemas, as a part of a sentence; None = they do.
     """
 
     plain: Decoder
     columns: StructType
-    send: str
+    send: str | None
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """The rows of some messages, and the errors of the others with advice."""
@@ -373,8 +374,20 @@ class AdvisedDecoder:
             if not isinstance(wanted, StructType) or name not in wanted.names:
                 return ""
             wanted, value = wanted[name].dataType, value.get(name)
-        advice = without_schema(wanted, value, self.send)
+        advice = _of_flags(wanted, value)
+        if advice is None and self.send is not None:
+            advice = without_schema(wanted, value, self.send)
         return f". {advice}" if advice else ""
+
+
+def _of_flags(wanted: DataType, value: Any) -> str | None:
+    """What to do about a number in a BOOLEAN column; None = it is none."""
+    if not isinstance(wanted, BooleanType) or type(value) is not Number:
+        return None
+    return (
+        "Debezium sends BOOLEAN and TINYINT(1) of MySQL as a number: declare the column SMALLINT, or let the connector send true and "
+        "false with its converter TinyIntOneToBooleanConverter"
+    )
 
 
 def without_schema(wanted: DataType, value: Any, send: str) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -98,6 +98,17 @@ def test_the_schema_of_a_key_says_what_it_means(
     found = decoder(f"id {column}").decode([around({"id": sent}, field)] * copies)
 
     assert values(found) == [meant] * copies
+
+
+def test_an_interval_needs_the_schema_of_a_key() -> None:
+    """Without it nothing shows whether a number counts milliseconds or microseconds."""
+    time = {"type": "int64", "optional": False, "name": "io.debezium.time.MicroTime", "field": "id"}
+    found = decoder("id INTERVAL DAY TO SECOND").decode(
+        [around({"id": 5_532_000_000}, time), bare({"id": 5_532_000_000})]
+    )
+
+    assert good_rows(found).to_pylist() == [{"id": timedelta(seconds=5_532)}]
+    assert "'key.converter.schemas.enable' = 'true'" in found.errors[1]
 
 
 @pytest.mark.parametrize(

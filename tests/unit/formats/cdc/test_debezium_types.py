@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pyspark_upsert_kafka.core.errors import SchemaError
 from tests.unit.formats.cdc import decoding
 from tests.unit.formats.cdc.decoding import DEL, UPS
 from tools.recorded_debezium import TOPIC, Recorded, record
@@ -52,6 +53,34 @@ def test_an_update_with_both_images_shows_them_with_their_values() -> None:
     assert found.errors == {}
     assert found.rows.column("created").null_count == 0
     assert found.rows.column("balance").null_count == 0
+
+
+@pytest.mark.parametrize("include", ["false", "true"])
+def test_a_flag_of_mysql_in_a_boolean_column(include: str) -> None:
+    """TINYINT(1) is a number, with a schema and without: the error says what to declare, or what the connector has for it."""
+    fields = [{"field": "id", "type": "int32"}, {"field": "on", "type": "int16"}]
+    after = {"field": "after", "type": "struct", "optional": True, "fields": fields}
+    schema = {"type": "struct", "fields": [after, {"field": "op", "type": "string"}]}
+    change = {"op": "c", "after": {"id": 1, "on": 1}}
+    message = {"schema": schema, "payload": change} if include == "true" else change
+
+    why = error(message, columns="id INT, on BOOLEAN", schema_include=include)
+
+    assert (
+        "field 'after.on': expected true or false, got 1. Debezium sends BOOLEAN and TINYINT(1)"
+        in why
+    )
+    assert "declare the column SMALLINT" in why
+
+
+def test_an_interval_without_a_schema_is_refused() -> None:
+    """A number of microseconds is one of milliseconds too: nothing shows which it is."""
+    row = {"op": "c", "before": None, "after": {"id": 1, "at": 5_532_000_000}}
+    with pytest.raises(
+        SchemaError,
+        match=r"Column 'at' is an INTERVAL DAY TO SECOND, which .*or declare the column BIGINT",
+    ):
+        error(row, columns="id INT, at INTERVAL DAY TO SECOND")
 
 
 @pytest.mark.parametrize(
