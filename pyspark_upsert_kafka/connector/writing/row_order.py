@@ -22,6 +22,9 @@ _RANDOM = re.compile(
     re.IGNORECASE,
 )
 
+_DIRECTION = re.compile(r"[\w`)\]'\"]\s+(asc|desc)\s*$", re.IGNORECASE)
+"""Spark reads what follows an expression as its name, and so would not sort by it otherwise."""
+
 
 def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, PreimageOrder]:
     """The rows as tasks are to get them, and in which order those find the changes of a key."""
@@ -90,7 +93,15 @@ def _expression(sequence_by: str, rows: DataFrame) -> Column:
     from pyspark.sql import functions as f
 
     named = [name for name in rows.columns if name.lower() == sequence_by.lower()]
-    return rows[quoted(named[0])] if named else f.expr(sequence_by)
+    if named:
+        return rows[quoted(named[0])]
+    direction = _DIRECTION.search(sequence_by)
+    if direction is not None:
+        raise OptionError(
+            f"Invalid value for option 'sequence-by': {sequence_by!r} ends with {direction[1].upper()}, which would be a name and no "
+            "order: the change with the greatest value stands. Leave it out; for the opposite order, negate the value."
+        )
+    return f.expr(sequence_by)
 
 
 def partition_count(rows: DataFrame) -> int | None:

@@ -14,27 +14,62 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, warn_once
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.pages import page
+from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import POLICY
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
-_asked: set[tuple[Properties, tuple[str, ...]]] = set()
+_asked: set[tuple[Properties, tuple[str, ...], bool]] = set()
+
+_OF_TIMES = _RETENTION, _TIMES = ("retention.ms", "message.timestamp.type")
+"""What says whether a row's own time decides when it is removed."""
 
 
-def warn_unless_compacted(table: TableOptions) -> None:
-    """Warns of each topic that is written and not compacted; asks the brokers once in a process."""
+def warn_unless_compacted(table: TableOptions, *, has_times: bool = False) -> None:
+    """Warns of each topic that is written and not compacted; asks the brokers once in a process.
+
+    Args:
+        table: Names the topics.
+        has_times: Whether rows have the times of their messages, by which a topic may remove them.
+    """
     topics = table.topics.names
-    if (table.properties, topics) in _asked:
+    if (table.properties, topics, has_times) in _asked:
         return
-    _asked.add((table.properties, topics))
+    _asked.add((table.properties, topics, has_times))
     with closing(load_client(table.client).cluster(table.properties, "writer")) as cluster:
         try:
-            configs = cluster.topic_configs(topics, [POLICY])
+            configs = cluster.topic_configs(topics, [POLICY, *(_OF_TIMES if has_times else ())])
         except BrokerError as error:  # writing needs no ACL for the settings of topics
             logger.info("It is not known whether topics are compacted: %s", error)
             return
     warn_once(*not_compacted(configs, table.properties.resolved()["bootstrap.servers"]))
+    if has_times:
+        warn_once(*removed_by_age(configs))
+
+
+def removed_by_age(configs: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The warnings about topics that remove messages by their age, for a writer that gives these times of its own.
+
+    >>> removed_by_age({"users": {"cleanup.policy": "delete", "retention.ms": "-1"}})
+    []
+    """
+    found = []
+    for topic, each in sorted(configs.items()):
+        kept_ms = int(each.get(_RETENTION, -1))
+        by_writer = each.get(_TIMES, "CreateTime") == "CreateTime"
+        if "delete" in each.get(POLICY, "") and kept_ms >= 0 and by_writer:
+            found.append(
+                f"Topic {topic!r} removes messages that are older than {_RETENTION} = {kept_ms}, and rows are written to it with "
+                "times of their own ('_timestamp'): Kafka removes those that are older than that soon after they are written. Leave "
+                f"the column out, set {_RETENTION}=-1 or {POLICY}=compact, or let brokers give the times ({_TIMES}=LogAppendTime)."
+            )
+    return found
+
+
+def gives_times(rows: Table) -> bool:
+    """Whether rows that are written have the times of their messages."""
+    return rows.metadata_column("timestamp") is not None
 
 
 def warn_of_speculation(task: TaskIdentity, options: WriteOptions) -> None:

@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.connector.writing.delivery import prepare, transaction
 from pyspark_upsert_kafka.connector.writing.row_order import arranged, distributing
 from pyspark_upsert_kafka.connector.writing.sink_warnings import (
     check_speculation,
+    gives_times,
     warn_unless_compacted,
 )
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -243,7 +244,8 @@ class UpsertSink:
         options = write_options(self.raw, format_options, update_mode=True)
         _activate(rows.sparkSession)
         setting = rows.sparkSession.conf.get("spark.speculation", "false")
-        warn_unless_compacted(options.table)
+        has_times = gives_times(table_to_write(rows.schema, options))
+        warn_unless_compacted(options.table, has_times=has_times)
         in_order, order = arranged(rows, options)
         given = as_spark_passes_on(self.raw)
         passed_on = {name: value for name, value in given.items() if name not in _OURS}

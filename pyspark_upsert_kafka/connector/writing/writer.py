@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.connector.format_catalog import check_written_sides, format_options
 from pyspark_upsert_kafka.connector.reported_writes import report_batch
 from pyspark_upsert_kafka.connector.spark_task import current_task, freeze_modules
-from pyspark_upsert_kafka.connector.writing.sink_warnings import warn_unless_compacted
+from pyspark_upsert_kafka.connector.writing.sink_warnings import gives_times, warn_unless_compacted
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import warn_once
 from pyspark_upsert_kafka.core.options.values import WriteOptions
@@ -54,7 +54,7 @@ class BatchWriter(DataSourceArrowWriter):
         with closing(client.cluster(table.properties, "driver")) as cluster:
             cluster.topics(table.topics)
         if self._options.order is None:  # else upsert_sink has asked already
-            warn_unless_compacted(table)
+            warn_unless_compacted(table, has_times=gives_times(self._table))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Writes one task's rows."""
@@ -86,7 +86,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
         task = current_task()
         if task.task == 0:
-            warn_unless_compacted(self._options.table)
+            warn_unless_compacted(self._options.table, has_times=gives_times(self._table))
         return write_rows(iterator, self._table, self._options, task)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002 - Spark's name

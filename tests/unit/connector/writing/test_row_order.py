@@ -239,6 +239,13 @@ def test_a_sequence_that_spark_rejects_is_told_with_the_option() -> None:
     )
 
 
+@pytest.mark.parametrize("sequence", ["v DESC", "v asc ", "(v + 1)  Desc", "`v` DESC"])
+def test_a_direction_is_rejected(sequence: str) -> None:
+    """Spark takes it for a name, and would sort upwards."""
+    with pytest.raises(OptionError, match="which would be a name and no order"):
+        arranged(Rows(CHANGES), options(**{"sequence-by": sequence}))  # type: ignore[arg-type]
+
+
 def test_a_sequence_by_chance_is_rejected() -> None:
     """A batch that is written again would leave another row."""
     rows: Any = Rows(CHANGES)

@@ -11,6 +11,7 @@ from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.writing import sink_warnings as warnings
 from pyspark_upsert_kafka.connector.writing.sink_warnings import (
     refuse_speculation,
+    removed_by_age,
     speculation,
     warn_unless_compacted,
 )
@@ -24,8 +25,9 @@ from tests.table_options import table_options
 class Brokers:
     """Tell how topics are compacted, and count how often they are asked."""
 
-    def __init__(self, policy: str | None) -> None:
-        self.policy, self.asked, self.closed = policy, 0, 0
+    def __init__(self, policy: str | None, **more: str) -> None:
+        self.policy, self.more, self.asked, self.closed = policy, more, 0, 0
+        self.names: Sequence[str] = ()
 
     def cluster(self, properties: object, role: str) -> Brokers:
         """A connection."""
@@ -37,10 +39,11 @@ class Brokers:
     ) -> Mapping[str, Mapping[str, str]]:
         """The policy of each topic, unless that is not allowed."""
         self.asked += 1
-        assert names == ["cleanup.policy"]
+        assert names[0] == "cleanup.policy"
+        self.names = names
         if self.policy is None:
             raise BrokerError("no ACL")
-        return {topic: {"cleanup.policy": self.policy} for topic in topics}
+        return {topic: {"cleanup.policy": self.policy, **self.more} for topic in topics}
 
     def close(self) -> None:
         """Ends the connection."""
@@ -75,6 +78,40 @@ def test_a_topic_that_is_not_compacted_is_told_once(
     warn_unless_compacted(table(topic="u"))
 
     assert (brokers.asked, brokers.closed, len(caplog.messages)) == (2, 2, 2 * told)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"cleanup.policy": "delete", "retention.ms": "604800000"}, True),
+        ({"cleanup.policy": "compact,delete", "retention.ms": "1"}, True),
+        ({"cleanup.policy": "compact", "retention.ms": "1"}, False),
+        ({"cleanup.policy": "delete", "retention.ms": "-1"}, False),
+        ({"cleanup.policy": "delete", "retention.ms": "1", "message.timestamp.type": "LogAppendTime"}, False),
+        ({}, False),
+    ],
+)  # fmt: skip
+def test_rows_that_are_removed_by_times_of_their_own(settings: dict[str, str], told: bool) -> None:
+    """Where a topic removes messages by their age, and brokers do not give the times."""
+    found = removed_by_age({"t": {"message.timestamp.type": "CreateTime", **settings}})
+
+    assert bool(found) == told
+    assert not told or f"older than retention.ms = {settings['retention.ms']}" in found[0]
+
+
+def test_rows_with_times_need_a_topic_that_keeps_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Then, and only then, is asked how long messages are kept."""
+    brokers: Any = Brokers("delete", **{"retention.ms": "1000"})
+    monkeypatch.setattr(warnings, "load_client", lambda _: brokers)
+
+    warn_unless_compacted(table(topic="t"), has_times=False)
+    assert brokers.names == ["cleanup.policy"]
+    warn_unless_compacted(table(topic="t"), has_times=True)
+
+    assert brokers.names == ["cleanup.policy", "retention.ms", "message.timestamp.type"]
+    assert "retention.ms = 1000, and rows are written to it with times of their own" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql.types import LongType, StringType, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.writing import update_mode
@@ -42,6 +42,7 @@ class Rows:
                 setActiveSession=self.activated.append
             )
         self.write = self
+        self.schema = StructType([StructField("id", LongType())])
 
     def format(self, name: str) -> Rows:
         """The sink's."""
@@ -67,7 +68,9 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The tables whose topics were looked at; rows are in one order."""
     found: list[object] = []
     monkeypatch.setattr(errors, "_warned", set())
-    monkeypatch.setattr(update_mode, "warn_unless_compacted", found.append)
+    monkeypatch.setattr(
+        update_mode, "warn_unless_compacted", lambda table, **_: found.append(table)
+    )
     monkeypatch.setattr(update_mode, "arranged", lambda rows, _: (rows, "by-key"))
     return found
 

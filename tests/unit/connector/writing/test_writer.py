@@ -50,7 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         writer,
         "warn_unless_compacted",
-        lambda table: cluster.log.append(f"looked whether {table.topics} is compacted"),
+        lambda table, **_: cluster.log.append(f"looked whether {table.topics} is compacted"),
     )
     return cluster.log
 
