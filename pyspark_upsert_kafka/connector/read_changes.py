@@ -331,7 +331,7 @@ def _with_start(given: Given, start: datetime | str) -> Given:
     else:
         instead = "For the changes from now on, give start='latest'."
         words = ", ".join(map(repr, modes))
-        if isinstance(start, str) and not start[:1].isdigit():
+        if isinstance(start, str) and start[:1] != "-" and not start[:1].isdigit():
             raise OptionError(
                 f"start: expected {words} or a time such as 2026-01-31T12:00:00Z, but is {start!r}."
             )

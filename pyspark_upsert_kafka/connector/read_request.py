@@ -11,10 +11,11 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
 from pyspark_upsert_kafka.connector.planning.schema_inference import inferred_schema
-from pyspark_upsert_kafka.core.clock import epoch_ms, epoch_ms_of, now_ms
+from pyspark_upsert_kafka.core.clock import epoch_ms_of, now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.options.parsers import time_or_ago
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.kafka.clients import load_client
@@ -78,7 +79,7 @@ def past_ms(time: datetime | str, argument: str, instead: str) -> int:
     """A time that an argument of a function names, in ms since the epoch.
 
     Args:
-        time: The time.
+        time: The time; a text may say how long ago it was.
         argument: The name of the argument.
         instead: What to do instead of naming a time in the future.
 
@@ -88,12 +89,13 @@ def past_ms(time: datetime | str, argument: str, instead: str) -> int:
     if not isinstance(time, datetime | str):
         raise OptionError(
             f"{argument} is of the type {type(time).__name__}: give a datetime with a zone, or a text such as "
-            "'2026-01-31T12:00:00Z'."
+            "'2026-01-31T12:00:00Z' or '-1 d'."
         )
+    called_ms = now_ms()
     try:
-        found = epoch_ms(time) if isinstance(time, str) else epoch_ms_of(time)
+        found = time_or_ago(time).at(called_ms) if isinstance(time, str) else epoch_ms_of(time)
     except ValueError as why:
         raise OptionError(f"{argument}: {why}.") from None
-    if found > now_ms():
+    if found > called_ms:
         raise OptionError(f"{argument}: {time} is in the future. {instead}")
     return found

@@ -41,8 +41,8 @@ def read_table(
     Args:
         options: The options, by name.
         schema: The columns, as in ``"id BIGINT, name STRING"``; without it they come from ``ddl`` or the schema of a format.
-        at: The table as it was before this time (the messages' timestamps count): a ``datetime`` with a zone, or a text such as
-            ``"2026-01-31T12:00:00Z"``.
+        at: The table as it was before this time (the messages' timestamps count): a ``datetime`` with a zone, a text such as
+            ``"2026-01-31T12:00:00Z"``, or how long ago it was: ``"-1 d"``.
         **more: More options, as keyword arguments.
 
     Returns:

@@ -131,6 +131,17 @@ def test_a_past_time(table: Table, broker: Broker, spelling: Callable[[datetime]
     assert rows(table(topic, at=spelling(tokyo))) == [(1, "b")]
 
 
+def test_how_long_ago_it_was(table: Table, broker: Broker) -> None:
+    """As the option of the same meaning takes it."""
+    topic = broker.topic(retention_ms="-1")
+    producer = broker.producer()
+    at = int((datetime.now(timezone.utc) - timedelta(days=2)).timestamp() * 1000)
+    producer.produce(topic, key='{"id":1}', value='{"id":1,"name":"a"}', timestamp=at)
+    assert producer.flush(60) == 0
+
+    assert [rows(table(topic, at=ago)) for ago in ("-1 d", "-3 d")] == [[(1, "a")], []]
+
+
 def test_a_topic_that_is_not_there(table: Table) -> None:
     """The call fails, before anything is read."""
     with pytest.raises(BrokerError, match="Topic 'no-such-topic' does not exist"):

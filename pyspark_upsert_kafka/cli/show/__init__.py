@@ -15,7 +15,8 @@ import argparse
 
 from pyspark_upsert_kafka.cli.arguments import add_connection_arguments, add_table_arguments
 from pyspark_upsert_kafka.cli.terminal import ended_by_signals, interrupts
-from pyspark_upsert_kafka.core.clock import epoch_ms
+from pyspark_upsert_kafka.core.clock import now_ms
+from pyspark_upsert_kafka.core.options.parsers import time_or_ago
 
 _OUTPUTS = ("table", "json", "csv")
 """Each is a class in ``row_printing``."""
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--at",
         metavar="TIME",
         type=a_time,
-        help="the table or changes just before this time, as in 2026-01-31T12:00:00Z",
+        help='the table or changes just before this time, as in 2026-01-31T12:00:00Z or "-1 d"',
     )
     add(
         "--count",
@@ -106,8 +107,11 @@ def a_limit(text: str) -> int:
 
 
 def a_time(text: str) -> int:
-    """A time with a zone as milliseconds since the epoch, rounded up, so that a message before it stays before it."""
+    """A time as milliseconds since the epoch, rounded up, so that a message before it stays before it.
+
+    It is one with a zone, or says how long ago it was.
+    """
     try:
-        return epoch_ms(text)
+        return time_or_ago(text).at(now_ms())
     except ValueError as why:
         raise argparse.ArgumentTypeError(str(why)) from None

@@ -125,6 +125,7 @@ def test_columns_that_are_wrong(schema: Any, sentence: str) -> None:
         ("2026-01-31T12:00:00", "at: '2026-01-31T12:00:00' has no zone: write 2026-01-31T12:00:00Z"),
         ("yesterday", "at: expected a time such as 2026-01-31T12:00:00Z, but is 'yesterday'."),
         ("", "at: expected a time such as"),
+        ("+1 d", "at: '+1 d' is in the future: 1 d ago is '-1 d'."),
         (datetime(2026, 1, 31), "has no zone: give it one, as in tzinfo=timezone.utc."),  # noqa: DTZ001
         (datetime(1969, 1, 31, tzinfo=timezone.utc), "at: expected a time from 1970 on"),
         ("9999-01-01T00:00:00Z", "at: 9999-01-01T00:00:00Z is in the future. For the table as of now, leave at out."),

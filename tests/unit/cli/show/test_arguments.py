@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 
 import pytest
 
@@ -14,8 +15,9 @@ TABLE = ["show", "--topic", "t", "--schema", "id BIGINT", "--primary-key", "id"]
 
 
 def test_times() -> None:
-    """A time with a zone is milliseconds; what is no such time is refused (more of both: tests/unit/core/test_iso_time.py)."""
+    """A time with a zone, or how long ago it was, is milliseconds; what is no such time is refused (more of both: tests/unit/core/test_iso_time.py)."""
     assert a_time("1970-01-01T00:00:01Z") == 1_000
+    assert a_time("-1 d") == pytest.approx(time.time() * 1000 - 86_400_000, abs=60_000)
     with pytest.raises(argparse.ArgumentTypeError, match="expected a time such as"):
         a_time("yesterday")
 
