@@ -51,6 +51,9 @@ _ADAPTIVE = (
 
 _PAUSES = Backoff(0.5, 30.0)
 
+_DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark keeps what a text column of a table was declared as."""
+
 _CONFLICT = re.compile(
     # Delta Lake's names of errors
     r"DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|DELTA_SCHEMA_CHANGE_SINCE_ANALYSIS"
@@ -294,6 +297,7 @@ class _Batch:
         there = fitting_columns(session, self.settings.table, self._wanted, self.settings.schema)
         found = {name: field_named(name, there) for name in self.columns.all}
         stored = {name: field for name, field in found.items() if field is not None}
+        _check_keys([stored[key] for key in self.columns.keys], str(self.settings.table))
         in_types_of_table = (
             conformed(changes[quoted(name)], self.schema[name].dataType, field.dataType).alias(field.name)
             for name, field in stored.items()
@@ -339,6 +343,21 @@ class _Batch:
         if self.settings.deleted_column is not None:
             wanted.append(StructField(self.settings.deleted_column, BooleanType()))
         return StructType(wanted)
+
+
+def _check_keys(keys: Sequence[StructField], table: str) -> None:
+    """Checks that the key's columns of a table find the rows of keys.
+
+    Raises:
+        SchemaError: One is CHAR: its texts are filled with blanks, and no text of the stream equals one.
+    """
+    for key in keys:
+        declared = str((key.metadata or {}).get(_DECLARED, ""))
+        if declared.startswith("char("):
+            raise SchemaError(
+                f"merge_sink: key column {key.name!r} of the table {table!r} is {declared.upper()}, which is filled with blanks: no key "
+                "of the stream would be found, and each batch would insert its rows once more. Make it STRING or VARCHAR."
+            )
 
 
 def _has_changes(changes: DataFrame, columns: ChangeColumns, flags: str) -> bool:

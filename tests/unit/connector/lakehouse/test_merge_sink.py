@@ -5,9 +5,16 @@ from __future__ import annotations
 import logging
 
 import pytest
+from pyspark.sql.types import StringType, StructField
 
-from pyspark_upsert_kafka.connector.lakehouse.merge_sink import Attempts, _adaptive, conflict
+from pyspark_upsert_kafka.connector.lakehouse.merge_sink import (
+    Attempts,
+    _adaptive,
+    _check_keys,
+    conflict,
+)
 from pyspark_upsert_kafka.core.clock import Backoff
+from pyspark_upsert_kafka.core.errors import SchemaError
 
 
 class Session:
@@ -154,3 +161,19 @@ def test_other_errors_are_raised_at_once() -> None:
     with pytest.raises(KeyError):
         tries.run(action, "it")
     assert clock.now == 0
+
+
+@pytest.mark.parametrize(
+    ("declared", "is_refused"), [("char(5)", True), ("varchar(5)", False), (None, False)]
+)
+def test_a_key_that_is_filled_with_blanks_is_refused(
+    declared: str | None, is_refused: bool
+) -> None:
+    """CHAR(5) holds 'ab   ', which no 'ab' of a stream equals: each batch would insert it again."""
+    metadata = {} if declared is None else {"__CHAR_VARCHAR_TYPE_STRING": declared}
+    keys = [StructField("k", StringType(), metadata=metadata)]
+    if is_refused:
+        with pytest.raises(SchemaError, match=r"key column 'k' of the table 'lake.t' is CHAR\(5\)"):
+            _check_keys(keys, "lake.t")
+    else:
+        _check_keys(keys, "lake.t")
