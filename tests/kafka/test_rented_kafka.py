@@ -165,11 +165,9 @@ def test_google_by_a_key_as_the_password(secured: Secured, client: str) -> None:
         other.bounds(topic, committed=False)
 
 
-@pytest.mark.parametrize("status", [302, 307])
-def test_librdkafka_sends_no_secret_where_a_redirect_leads(
-    cloud: FakeRegistry, status: int
-) -> None:
-    """It asks the other server, without the client's secret; a page says so. We follow none."""
+@pytest.mark.long("waits until a client has asked for a token twice")
+def test_librdkafka_follows_no_redirect(cloud: FakeRegistry) -> None:
+    """It takes it for an answer without a token: nobody else is asked, with or without the client's secret."""
     given = {
         **BY_TOKEN,
         "sasl.oauthbearer.token.endpoint.url": f"{cloud.url}/token",
@@ -177,13 +175,11 @@ def test_librdkafka_sends_no_secret_where_a_redirect_leads(
         "sasl.oauthbearer.client.secret": "geheim",
     }
     with serving() as other:
-        cloud.answers["/token"] = [(status, f"{other.url}/token")]
+        cloud.answers["/token"] = [(307, f"{other.url}/token")]
         other.answers["/token"] = [(200, {"access_token": "x", "expires_in": 60})]
         config = client_config(Properties(given), "writer", {"bootstrap.servers": "127.0.0.1:1"})
         producer = ck.Producer({**config, "log_level": 0})
-        assert eventually(lambda: bool(other.asked))
+        assert eventually(lambda: len(cloud.asked) > 1)
         del producer
 
-    assert "Authorization" in cloud.asked[0].headers
-    assert not [each for each in other.asked if "Authorization" in each.headers]
-    assert not [each for each in other.asked if b"geheim" in (each.body or b"")]
+        assert other.asked == []
