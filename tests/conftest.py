@@ -30,7 +30,7 @@ from tests import fast_start
 from tests.laws import PROFILE
 from tests.local_glue import local_glue
 from tests.local_registry import LocalRegistry, Registry
-from tests.processes import Processes, shared_address
+from tests.processes import NEVER_FENCED, Processes, shared_address
 from tests.table_options import table_options
 from tools.local_topics import producer
 
@@ -238,7 +238,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     if running:
         yield broker_at(running)
         return
-    with LocalKafka() as kafka:
+    with LocalKafka(config=NEVER_FENCED) as kafka:
         yield broker_at(kafka.bootstrap_servers)
 
 

@@ -13,6 +13,9 @@ from xdist.scheduler import LoadFileScheduling
 from pyspark_upsert_kafka import LocalKafka
 from tests.local_registry import LocalRegistry
 
+NEVER_FENCED = {"broker.session.timeout.ms": "600000"}
+"""A setting of brokers: one that gets no processor for nine seconds would be fenced, and no topic could be created for a moment."""
+
 _FOLDER = "folder of shared services"
 _WITH_SPARK = ("gw0", "gw1", "gw2")
 
@@ -57,7 +60,7 @@ class Processes:
         """Starts what the tests need; they are handed out when this is done."""
         with_brokers = [each for each in ids if not each.startswith("tests/unit/")]
         if with_brokers and not self._file("broker").exists():
-            kafka = self._running.enter_context(LocalKafka())
+            kafka = self._running.enter_context(LocalKafka(config=NEVER_FENCED))
             self._file("broker").write_text(kafka.bootstrap_servers)
         if any("registry" in each for each in with_brokers) and not self._file("registry").exists():
             registry = self._running.enter_context(LocalRegistry())

@@ -30,6 +30,7 @@ from pyspark_upsert_kafka.kafka.local import ports
 from pyspark_upsert_kafka.logins.jaas import quoted
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import Edge
+from tests.processes import NEVER_FENCED
 from tests.token_endpoint import TokenEndpoint
 
 PASSWORD = "op\"en \\ses'ame\n\tü€ ,=;]"
@@ -196,6 +197,7 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
     }
     bad = {name: f"127.0.0.1:{port}" for name, port in zip(shown, ports.free_ports(3), strict=True)}
     config = {
+        **NEVER_FENCED,
         "listeners": ",".join(f"{name}://{address}" for name, address in bad.items()),
         "listener.security.protocol.map": _PROTOCOLS,
         # A connection lasts no longer than the token by which it was opened.
