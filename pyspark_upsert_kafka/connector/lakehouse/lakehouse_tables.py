@@ -11,198 +11,24 @@ from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql.types import (
-    ArrayType,
-    ByteType,
-    DataType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    MapType,
-    NullType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     Deletes,
     SchemaChanges,
     TableName,
 )
+from pyspark_upsert_kafka.core.column_changes import (
+    AddedColumn,
+    WidenedColumn,
+    field_named,
+    needed,
+)
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted, type_as_ddl
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
-
-
-_WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
-_FLOATING: tuple[type[DataType], ...] = (FloatType, DoubleType)
-_DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
-_MOST_DIGITS = 38
-
-
-@dataclass(frozen=True)
-class AddedColumn:
-    """A column that the table does not have, or a field of a struct.
-
-    Args:
-        path: Its name after those of the column and the fields that it is in; ``element`` and ``value`` are what arrays
-            and maps hold.
-        type: Its type.
-    """
-
-    path: tuple[str, ...]
-    type: DataType
-
-    def __str__(self) -> str:
-        return f"{'.'.join(self.path)!r} ({type_as_ddl(self.type)})"
-
-
-@dataclass(frozen=True)
-class WidenedColumn:
-    """A column whose type in the table cannot hold all values of the batch.
-
-    Args:
-        path: As that of `AddedColumn`.
-        seen: Its type in the batch.
-        there: Its type in the table.
-        wider: A type that holds the values of both, and to which tables can change; None = there is none.
-    """
-
-    path: tuple[str, ...]
-    seen: DataType
-    there: DataType
-    wider: DataType | None
-
-    def __str__(self) -> str:
-        return (
-            f"{'.'.join(self.path)!r} is {type_as_ddl(self.seen)} in the changes and {type_as_ddl(self.there)} in the "
-            "table"
-        )
-
-
-def field_named(name: str, fields: StructType) -> StructField | None:
-    """The field of this name; if none is spelled so, the one whose name differs only in case."""
-    alike = [field for field in fields if field.name.lower() == name.lower()]
-    return next((field for field in alike if field.name == name), alike[0] if alike else None)
-
-
-def needed(
-    wanted: DataType, there: DataType, path: tuple[str, ...] = ()
-) -> Iterator[AddedColumn | WidenedColumn]:
-    """What a table needs to hold the columns of a batch.
-
-    Args:
-        wanted: The columns of the batch, or the type of one of them.
-        there: The columns of the table, or the type of that column.
-        path: Where both are.
-
-    Raises:
-        SchemaError: A new column has no type, because it is NULL in all rows.
-    """
-    if isinstance(wanted, StructType) and isinstance(there, StructType):
-        yield from _needed_fields(wanted, there, path)
-    elif isinstance(wanted, ArrayType) and isinstance(there, ArrayType):
-        yield from needed(wanted.elementType, there.elementType, (*path, "element"))
-    elif isinstance(wanted, MapType) and isinstance(there, MapType):
-        yield from needed(wanted.keyType, there.keyType, (*path, "key"))
-        yield from needed(wanted.valueType, there.valueType, (*path, "value"))
-    elif not fits(wanted, there):
-        yield WidenedColumn(path, wanted, there, widened(there, wanted))
-
-
-def _needed_fields(
-    wanted: StructType, there: StructType, path: tuple[str, ...]
-) -> Iterator[AddedColumn | WidenedColumn]:
-    for field in wanted:
-        found = field_named(field.name, there)
-        if found is None:
-            yield _added((*path, field.name), field.dataType)
-        else:
-            yield from needed(field.dataType, found.dataType, (*path, found.name))
-
-
-def fits(wanted: DataType, there: DataType) -> bool:
-    """Whether a type that has no fields holds all values of another one, exactly.
-
-    >>> fits(IntegerType(), LongType()), fits(LongType(), DoubleType()), fits(IntegerType(), DecimalType(12, 2))
-    (True, False, True)
-    """
-    if _same(wanted, there) or isinstance(wanted, NullType):
-        return True
-    if isinstance(wanted, StringType):
-        return isinstance(there, StringType)
-    if isinstance(there, DecimalType):
-        return _whole_digits(wanted) <= there.precision - there.scale and _scale(wanted) <= there.scale  # fmt: skip
-    if isinstance(there, DoubleType):
-        return isinstance(wanted, (FloatType, ByteType, ShortType, IntegerType))
-    if isinstance(there, FloatType):
-        return isinstance(wanted, (ByteType, ShortType))
-    return _place(wanted, _WHOLE) is not None and _is_before(wanted, there, _WHOLE)
-
-
-def widened(there: DataType, wanted: DataType) -> DataType | None:
-    """The type to which a column is widened: to a larger whole number, to DOUBLE, to a DECIMAL of more digits; None = none.
-
-    >>> widened(DecimalType(10, 2), DecimalType(12, 1))
-    DecimalType(13,2)
-    >>> widened(LongType(), StringType()) is None
-    True
-    """
-    for types in (_WHOLE, _FLOATING):
-        if _is_before(there, wanted, types):
-            return wanted
-    if isinstance(there, DecimalType) and _scale(wanted) <= there.scale:
-        digits = _whole_digits(wanted) + there.scale
-        return DecimalType(digits, there.scale) if digits <= _MOST_DIGITS else None
-    return None
-
-
-def _same(one: DataType, other: DataType) -> bool:
-    """Whether types are equal but for NOT NULL."""
-    return one.simpleString() == other.simpleString()
-
-
-def _added(path: tuple[str, ...], kind: DataType) -> AddedColumn:
-    if _has_void(kind):
-        raise SchemaError(
-            f"merge_sink: column {'.'.join(path)!r} is {type_as_ddl(kind)}, which no table can store: cast it."
-        )
-    return AddedColumn(path, StructType([StructField("it", kind)]).toNullable()["it"].dataType)
-
-
-def _has_void(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _has_void(kind.elementType)
-    if isinstance(kind, MapType):
-        return _has_void(kind.keyType) or _has_void(kind.valueType)
-    if isinstance(kind, StructType):
-        return any(_has_void(field.dataType) for field in kind)
-    return isinstance(kind, NullType)
-
-
-def _place(kind: DataType, types: tuple[type[DataType], ...]) -> int | None:
-    return types.index(type(kind)) if type(kind) in types else None
-
-
-def _is_before(one: DataType, other: DataType, types: tuple[type[DataType], ...]) -> bool:
-    places = _place(one, types), _place(other, types)
-    return None not in places and places[0] < places[1]  # type: ignore[operator]
-
-
-def _whole_digits(kind: DataType) -> int:
-    if isinstance(kind, DecimalType):
-        return kind.precision - kind.scale
-    return _DIGITS.get(type(kind), _MOST_DIGITS + 1)
-
-
-def _scale(kind: DataType) -> int:
-    return kind.scale if isinstance(kind, DecimalType) else 0
 
 
 def conformed(column: Column, kind: DataType, wanted: DataType) -> Column:
@@ -217,7 +43,7 @@ def conformed(column: Column, kind: DataType, wanted: DataType) -> Column:
     """
     from pyspark.sql import functions as f
 
-    if _same(kind, wanted):
+    if kind.simpleString() == wanted.simpleString():
         return column
     if isinstance(kind, StructType) and isinstance(wanted, StructType):
         fields = f.struct(*(_field(column, kind, field) for field in wanted))
@@ -282,12 +108,37 @@ def fitting_columns(
         _create(session, table, wanted(StructType()), schema)
         there = _columns_of(session, table) or StructType()
     columns = wanted(there)
-    lacking = list(needed(columns, there))
+    lacking = _lacking(columns, there)
     if not lacking:
         return there
     _check_allowed(table, lacking, schema)
     _change(session, table, lacking, columns)
     return _columns_of(session, table) or StructType()
+
+
+def _lacking(columns: StructType, there: StructType) -> list[AddedColumn | WidenedColumn]:
+    """What a table needs to hold the columns of a batch.
+
+    Raises:
+        SchemaError: A new column has no type, because it is NULL in all rows.
+    """
+    found = list(needed(columns, there))
+    for each in found:
+        if isinstance(each, AddedColumn) and _has_void(each.type):
+            raise SchemaError(
+                f"merge_sink: column {'.'.join(each.path)!r} is {type_as_ddl(each.type)}, which no table can store: cast it."
+            )
+    return found
+
+
+def _has_void(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_void(kind.elementType)
+    if isinstance(kind, MapType):
+        return _has_void(kind.keyType) or _has_void(kind.valueType)
+    if isinstance(kind, StructType):
+        return any(_has_void(field.dataType) for field in kind)
+    return isinstance(kind, NullType)
 
 
 def _columns_of(session: SparkSession, table: TableName) -> StructType | None:
@@ -312,7 +163,7 @@ def _create(
     session: SparkSession, table: TableName, columns: StructType, schema: SchemaChanges
 ) -> None:
     """Makes a table, unless somebody else has just made it."""
-    list(needed(columns, StructType()))  # each has a type that a table can store
+    _lacking(columns, StructType())  # each has a type that a table can store
     engine = _engine(session, table)
     widening = _WIDENING.get(engine, {}) if schema is SchemaChanges.EVOLVE else {}
     properties = {**_PROPERTIES[engine], **widening}
@@ -364,14 +215,21 @@ def _check_allowed(
                 )
         elif change.wider is None:
             raise SchemaError(
-                f"merge_sink: column {change} {str(table)!r}, which cannot hold it and cannot be widened to it: cast the "
+                f"merge_sink: column {_as_seen(change)} {str(table)!r}, which cannot hold it and cannot be widened to it: cast the "
                 "column in the stream."
             )
         elif schema is SchemaChanges.FIXED:
             raise SchemaError(
-                f"merge_sink: column {change} {str(table)!r}, which cannot hold it. Change the table with ALTER TABLE, cast "
+                f"merge_sink: column {_as_seen(change)} {str(table)!r}, which cannot hold it. Change the table with ALTER TABLE, cast "
                 "the column in the stream, or set schema = 'evolve'."
             )
+
+
+def _as_seen(change: WidenedColumn) -> str:
+    return (
+        f"{'.'.join(change.path)!r} is {type_as_ddl(change.seen)} in the changes and {type_as_ddl(change.there)} in the "
+        "table"
+    )
 
 
 def _change(
@@ -388,7 +246,9 @@ def _change(
     for each in changes:
         if isinstance(each, WidenedColumn) and each.wider is not None:
             wider = type_as_ddl(each.wider)
-            statements[_widen_statement(table.sql, each.path, wider)] = f"{each} {str(table)!r}"
+            statements[_widen_statement(table.sql, each.path, wider)] = (
+                f"{_as_seen(each)} {str(table)!r}"
+            )
     try:
         for statement in statements:
             session.sql(statement)

@@ -26,7 +26,6 @@ from pyspark_upsert_kafka.connector.lakehouse.changes_by_key import (
 from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
     Merge,
     conformed,
-    field_named,
     fitting_columns,
 )
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
@@ -35,6 +34,7 @@ from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     merge_settings,
 )
 from pyspark_upsert_kafka.core.clock import Backoff
+from pyspark_upsert_kafka.core.column_changes import field_named
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import SchemaError, warn_once
 

@@ -7,23 +7,31 @@ from contextlib import closing
 from itertools import product
 
 import pytest
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    IntegerType,
+    LongType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
-    AddedColumn,
     Merge,
     _add_statement,
     _check_allowed,
     _create_statement,
+    _lacking,
     _widen_statement,
     engine_of,
-    needed,
 )
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     Deletes,
     SchemaChanges,
     table_name,
 )
+from pyspark_upsert_kafka.core.column_changes import AddedColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
 
@@ -58,7 +66,7 @@ def test_a_table_that_cannot_hold_a_batch(
     wanted: str, there: str, schema: str, message: str
 ) -> None:
     """The column and both types are named, and what to do."""
-    lacking = list(needed(spark_columns(wanted), spark_columns(there)))
+    lacking = _lacking(spark_columns(wanted), spark_columns(there))
 
     with pytest.raises(SchemaError, match=message):
         _check_allowed(table_name("lake.t"), lacking, SchemaChanges(schema))
@@ -66,9 +74,18 @@ def test_a_table_that_cannot_hold_a_batch(
 
 def test_what_a_table_may_become() -> None:
     """With 'evolve' it gets columns and wider types."""
-    lacking = list(needed(spark_columns("a BIGINT, b INT"), spark_columns("a INT")))
+    lacking = _lacking(spark_columns("a BIGINT, b INT"), spark_columns("a INT"))
 
     _check_allowed(table_name("lake.t"), lacking, SchemaChanges.EVOLVE)
+
+
+def test_a_column_without_a_type() -> None:
+    """It is NULL in all rows: nobody knows what the table would have to hold. Where the table has it, NULL fits."""
+    nothing = StructType([StructField("a", NullType())])
+
+    assert _lacking(nothing, spark_columns("a INT")) == []
+    with pytest.raises(SchemaError, match="column 'a' is VOID, which no table can store: cast it"):
+        _lacking(nothing, StructType())
 
 
 HARD = """\

@@ -1,18 +1,12 @@
-"""What a table needs to hold the columns of a batch."""
+"""What columns lack to hold the values of others."""
 
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.types import DataType, NullType, StructField, StructType
+from pyspark.sql.types import DataType, StructType
 
-from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
-    AddedColumn,
-    field_named,
-    fits,
-    needed,
-)
+from pyspark_upsert_kafka.core.column_changes import AddedColumn, field_named, fits, needed
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.core.errors import SchemaError
 
 
 def type_of(text: str) -> DataType:
@@ -87,15 +81,6 @@ def shown(change: object) -> str:
     if isinstance(change, AddedColumn):
         return f"+{path}: {change.type.simpleString().upper()}"
     return f"{path}: {change.wider.simpleString().upper() if change.wider else 'none'}"
-
-
-def test_a_column_without_a_type() -> None:
-    """It is NULL in all rows: nobody knows what the table would have to hold. Where the table has it, NULL fits."""
-    nothing = StructType([StructField("a", NullType())])
-
-    assert list(needed(nothing, spark_columns("a INT"))) == []
-    with pytest.raises(SchemaError, match="column 'a' is VOID, which no table can store: cast it"):
-        list(needed(nothing, StructType()))
 
 
 def test_the_exact_spelling_comes_first() -> None:

@@ -1,0 +1,169 @@
+"""What one set of columns has and another one lacks: columns, fields of structs, and types that hold more.
+
+NOT NULL makes no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from pyspark_upsert_kafka.core.ddl.spark_columns import type_as_ddl
+
+_WHOLE: tuple[type[DataType], ...] = (ByteType, ShortType, IntegerType, LongType)
+_FLOATING: tuple[type[DataType], ...] = (FloatType, DoubleType)
+_DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
+_MOST_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class AddedColumn:
+    """A column that is lacking, or a field of a struct.
+
+    Args:
+        path: Its name after those of the column and the fields that it is in; ``element`` and ``value`` are what arrays
+            and maps hold.
+        type: Its type.
+    """
+
+    path: tuple[str, ...]
+    type: DataType
+
+    def __str__(self) -> str:
+        return f"{'.'.join(self.path)!r} ({type_as_ddl(self.type)})"
+
+
+@dataclass(frozen=True)
+class WidenedColumn:
+    """A column whose type there cannot hold all values that are wanted.
+
+    Args:
+        path: As that of `AddedColumn`.
+        seen: The type that is wanted.
+        there: The type that it has.
+        wider: A type that holds the values of both; None = there is none.
+    """
+
+    path: tuple[str, ...]
+    seen: DataType
+    there: DataType
+    wider: DataType | None
+
+
+def field_named(name: str, fields: StructType) -> StructField | None:
+    """The field of this name; if none is spelled so, the one whose name differs only in case."""
+    alike = [field for field in fields if field.name.lower() == name.lower()]
+    return next((field for field in alike if field.name == name), alike[0] if alike else None)
+
+
+def needed(
+    wanted: DataType, there: DataType, path: tuple[str, ...] = ()
+) -> Iterator[AddedColumn | WidenedColumn]:
+    """What some columns lack to hold the values of others.
+
+    Args:
+        wanted: The columns that are to be held, or the type of one of them.
+        there: The columns that there are, or the type of that column.
+        path: Where both are.
+    """
+    if isinstance(wanted, StructType) and isinstance(there, StructType):
+        yield from _needed_fields(wanted, there, path)
+    elif isinstance(wanted, ArrayType) and isinstance(there, ArrayType):
+        yield from needed(wanted.elementType, there.elementType, (*path, "element"))
+    elif isinstance(wanted, MapType) and isinstance(there, MapType):
+        yield from needed(wanted.keyType, there.keyType, (*path, "key"))
+        yield from needed(wanted.valueType, there.valueType, (*path, "value"))
+    elif not fits(wanted, there):
+        yield WidenedColumn(path, wanted, there, widened(there, wanted))
+
+
+def _needed_fields(
+    wanted: StructType, there: StructType, path: tuple[str, ...]
+) -> Iterator[AddedColumn | WidenedColumn]:
+    for field in wanted:
+        found = field_named(field.name, there)
+        if found is None:
+            yield AddedColumn((*path, field.name), _nullable(field.dataType))
+        else:
+            yield from needed(field.dataType, found.dataType, (*path, found.name))
+
+
+def fits(wanted: DataType, there: DataType) -> bool:
+    """Whether a type that has no fields holds all values of another one, exactly.
+
+    >>> fits(IntegerType(), LongType()), fits(LongType(), DoubleType()), fits(IntegerType(), DecimalType(12, 2))
+    (True, False, True)
+    """
+    if _same(wanted, there) or isinstance(wanted, NullType):
+        return True
+    if isinstance(wanted, StringType):
+        return isinstance(there, StringType)
+    if isinstance(there, DecimalType):
+        return _whole_digits(wanted) <= there.precision - there.scale and _scale(wanted) <= there.scale  # fmt: skip
+    if isinstance(there, DoubleType):
+        return isinstance(wanted, (FloatType, ByteType, ShortType, IntegerType))
+    if isinstance(there, FloatType):
+        return isinstance(wanted, (ByteType, ShortType))
+    return _place(wanted, _WHOLE) is not None and _is_before(wanted, there, _WHOLE)
+
+
+def widened(there: DataType, wanted: DataType) -> DataType | None:
+    """The type to which a column is widened: to a larger whole number, to DOUBLE, to a DECIMAL of more digits; None = none.
+
+    >>> widened(DecimalType(10, 2), DecimalType(12, 1))
+    DecimalType(13,2)
+    >>> widened(LongType(), StringType()) is None
+    True
+    """
+    for types in (_WHOLE, _FLOATING):
+        if _is_before(there, wanted, types):
+            return wanted
+    if isinstance(there, DecimalType) and _scale(wanted) <= there.scale:
+        digits = _whole_digits(wanted) + there.scale
+        return DecimalType(digits, there.scale) if digits <= _MOST_DIGITS else None
+    return None
+
+
+def _same(one: DataType, other: DataType) -> bool:
+    """Whether types are equal but for NOT NULL."""
+    return one.simpleString() == other.simpleString()
+
+
+def _nullable(kind: DataType) -> DataType:
+    return StructType([StructField("it", kind)]).toNullable()["it"].dataType
+
+
+def _place(kind: DataType, types: tuple[type[DataType], ...]) -> int | None:
+    return types.index(type(kind)) if type(kind) in types else None
+
+
+def _is_before(one: DataType, other: DataType, types: tuple[type[DataType], ...]) -> bool:
+    places = _place(one, types), _place(other, types)
+    return None not in places and places[0] < places[1]  # type: ignore[operator]
+
+
+def _whole_digits(kind: DataType) -> int:
+    if isinstance(kind, DecimalType):
+        return kind.precision - kind.scale
+    return _DIGITS.get(type(kind), _MOST_DIGITS + 1)
+
+
+def _scale(kind: DataType) -> int:
+    return kind.scale if isinstance(kind, DecimalType) else 0
