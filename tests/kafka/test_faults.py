@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker
 from tests.kafka.conftest import CLIENTS, eventually
 from tests.kafka.fault_proxy import Api, Fault, Kind
-from tests.kafka.fault_table import MOST_S, WORKS, outcome, proxied, table
+from tests.kafka.fault_table import MOST_S, PATIENT, WORKS, outcome, proxied, table
 from tools.fault_table import fault_table_text, shown_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -41,7 +41,7 @@ CHEAP = [
 )  # fmt: skip
 def test_everything_goes_on_after_a_fault(broker: Broker, name: str, fault: Fault) -> None:
     """One answer that does not come, or is an error that passes, fails nothing, and every message is there once."""
-    found = outcome(broker, BY_NAME[name], fault)
+    found = outcome(broker, BY_NAME[name], fault, PATIENT)
 
     assert found.error is None
     assert found.seen
