@@ -50,6 +50,24 @@ _QUOTED_OR_COMMENT = re.compile(
 )
 
 
+Path = tuple[str, ...]
+"""The name of a table or view: its catalog and database first where they are given."""
+
+_OURS = ("default_catalog", "default_database")
+
+
+def without_default(path: Path) -> Path:
+    """The name without Flink's default catalog and database, which a script need not write.
+
+    >>> without_default(("default_catalog", "default_database", "t")), without_default(("d", "t"))
+    (('t',), ('d', 't'))
+    """
+    for name in _OURS:
+        if len(path) > 1 and path[0] == name:
+            path = path[1:]
+    return path
+
+
 @dataclass(frozen=True)
 class Query:
     """A ``SELECT``, ``VALUES`` or ``WITH``.

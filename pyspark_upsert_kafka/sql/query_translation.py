@@ -1,139 +1,48 @@
 """A query of Flink's SQL as a query of Spark's, and what of it gives the same in the time zone UTC only.
 
-``UNNEST`` is here as well: rows of the elements of an array, the fields of its rows, or the entries of a map.
+Names in it: views and ``WITH`` are replaced by their queries, tables by placeholders, and columns stand with their tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
+from pyspark.sql.types import StructType
 from sqlglot import exp
+from sqlglot.errors import OptimizeError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.pushdown_projections import pushdown_projections
+from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import MappingSchema
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.sql.changelog_calls import ChangelogCall
 from pyspark_upsert_kafka.sql.changelog_functions import first_call, with_changelog_functions
-from pyspark_upsert_kafka.sql.flink_query import Query, check_parts, place_in_query, shown
-from pyspark_upsert_kafka.sql.function_calls import with_functions_of_spark
-from pyspark_upsert_kafka.sql.query_names import (
+from pyspark_upsert_kafka.sql.flink_query import (
+    Flink,
     Path,
-    View,
-    inlined,
-    qualified,
-    with_placeholders,
+    Query,
+    check_parts,
+    place_in_query,
+    without_default,
 )
+from pyspark_upsert_kafka.sql.function_calls import with_functions_of_spark
 from pyspark_upsert_kafka.sql.script_tables import Table
-from pyspark_upsert_kafka.sql.sql_types import IN_SPARK, kind_of, parts_of, spark_cast
+from pyspark_upsert_kafka.sql.sql_types import kind_of
 from pyspark_upsert_kafka.sql.stream_queries import Streams
 from pyspark_upsert_kafka.sql.stream_rows import Rows
-from pyspark_upsert_kafka.sql.time_windows import (
+from pyspark_upsert_kafka.sql.table_functions import (
+    check_unnest,
     group_by_windows,
     is_window,
+    unnest,
     with_window_functions,
 )
 from pyspark_upsert_kafka.sql.value_types import with_types_of_flink
-
-
-def check_unnest(node: exp.Expr, query: Query) -> None:
-    """Rejects an ``UNNEST`` whose columns have no names.
-
-    Raises:
-        OptionError: The columns have no names; the text gives line and column.
-    """
-    if not node.alias or not node.args["alias"].columns:
-        raise place_in_query(node, query).error(
-            "UNNEST needs names for its rows and their columns: UNNEST(xs) AS u (x)."
-        )
-    if node.args.get("offset"):
-        raise place_in_query(node, query).error(
-            "WITH ORDINALITY is not supported: UNNEST gives the elements alone."
-        )
-
-
-def unnest(tree: exp.Expr, schema: MappingSchema, query: Query) -> None:
-    """Writes ``CROSS JOIN UNNEST`` as Spark's ``LATERAL VIEW``; the query is changed.
-
-    Args:
-        tree: The query, each of its columns with its table.
-        schema: The columns of its tables.
-        query: The query as it was read.
-
-    Raises:
-        OptionError: What is unnested is no array or map, or has other columns; the text gives line and column.
-    """
-    for node in [*tree.find_all(exp.Unnest)]:
-        join = node.parent
-        if not isinstance(join, exp.Join) or join.parent is None:
-            raise place_in_query(node, query).error(
-                "UNNEST stands behind the table whose array it takes: FROM t CROSS JOIN UNNEST(t.xs) AS u (x)."
-            )
-        _check_order(join, query)
-        annotate_types(tree, schema=schema, dialect="spark", overwrite_types=True)
-        view, select = _view(node, join, query), join.parent
-        join.pop()
-        select.append("laterals", view)
-
-
-def _check_order(join: exp.Join, query: Query) -> None:
-    """Rejects a join behind ``UNNEST``: in Spark, lateral views stand behind all joins."""
-    joins = join.parent.args["joins"] if join.parent else []
-    behind = joins[next(at for at, each in enumerate(joins) if each is join) :]
-    if not all(isinstance(each.this, exp.Unnest) for each in behind):
-        raise place_in_query(join, query).error(
-            "a JOIN behind UNNEST is not supported: write the UNNEST last."
-        )
-
-
-def _view(node: exp.Unnest, join: exp.Join, query: Query) -> exp.Lateral:
-    (value,) = node.expressions
-    parts = _columns(value, query)
-    alias = node.args["alias"]
-    if len(alias.columns) != len(parts):
-        raise place_in_query(node, query).error(
-            f"UNNEST names {len(alias.columns)} columns, and gives {len(parts)}."
-        )
-    is_rows = value.type.this.name == "ARRAY" and parts != value.type.expressions
-    if isinstance(value, (exp.Column, exp.Dot)) or value.meta.get(IN_SPARK):
-        _tell_types(join, alias, parts)
-    made = exp.Inline if is_rows else exp.Explode
-    return exp.Lateral(
-        this=made(this=value.copy()), view=True, outer=_is_outer(join, query), alias=alias.copy()
-    )
-
-
-def _columns(value: exp.Expr, query: Query) -> list[exp.DataType]:
-    """The types of the columns that ``UNNEST`` gives: an element, the fields of a row, or a key and a value."""
-    if value.type is None or kind_of(value) not in ("ARRAY", "MAP"):
-        raise place_in_query(value, query).error(
-            f"UNNEST takes an array or a map, and '{shown(value)}' is not known to be one: CAST it AS ARRAY<...>."
-        )
-    parts = parts_of(value.type)
-    is_rows = kind_of(value) == "ARRAY" and parts[0].this.name == "STRUCT"
-    return parts_of(parts[0]) if is_rows else parts
-
-
-def _tell_types(join: exp.Join, alias: exp.TableAlias, kinds: list[exp.DataType]) -> None:
-    """Casts columns of rows and maps to the types that they have, which sqlglot does not know."""
-    by_name = {name.name: kind for name, kind in zip(alias.columns, kinds, strict=True)}
-    for column in [*join.parent.find_all(exp.Column)] if join.parent else []:
-        if column.table == alias.name and column.name in by_name:
-            column.replace(spark_cast(column.copy(), by_name[column.name].sql("spark")))
-
-
-def _is_outer(join: exp.Join, query: Query) -> bool:
-    """Whether a row without elements is kept: ``LEFT JOIN UNNEST(...) ON TRUE``."""
-    on = join.args.get("on")
-    is_left = join.side == "LEFT" and isinstance(on, exp.Boolean) and on.this
-    if not is_left and (join.side or on is not None or join.args.get("using")):
-        raise place_in_query(join, query).error(
-            "UNNEST is joined by CROSS JOIN, or by LEFT JOIN ... ON TRUE."
-        )
-    return bool(is_left)
-
 
 _WINDOW = "windows of time begin elsewhere in Spark than in Flink"
 _CALL = (
@@ -304,3 +213,173 @@ def _event_times(tree: exp.Expr, tables: Mapping[str, Table]) -> Iterator[exp.Co
             source = scope.sources.get(column.table)
             if isinstance(source, exp.Table) and columns.get(source.name) == column.name:
                 yield column
+
+
+@dataclass(frozen=True)
+class View:
+    """A view: its query, in which other views are replaced by their queries.
+
+    Args:
+        tree: The query.
+        columns: Names of its columns; empty = the names in the query.
+    """
+
+    tree: exp.Expr
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Named:
+    """A query whose tables are placeholders.
+
+    Args:
+        tree: The query.
+        tables: The table of each placeholder.
+    """
+
+    tree: exp.Expr
+    tables: Mapping[str, Path]
+
+
+def inlined(
+    tree: exp.Expr, query: Query, views: Mapping[Path, View], tables: Collection[Path]
+) -> exp.Expr:
+    """Replaces the names of views and of ``WITH`` in a query by their queries; the tree is changed.
+
+    Raises:
+        OptionError: A table or view does not exist; the text gives line and column.
+    """
+    _inline_with(tree, query)
+    for table in [*tree.find_all(exp.Table)]:
+        path = path_of(table)
+        if path in views:
+            table.replace(_in_place(table, views[path].tree, views[path].columns))
+        elif path not in tables:
+            name = ".".join(path)
+            known = [".".join(each) for each in (*tables, *views)]
+            sentence = f"there is no table or view '{name}' at this place of the script"
+            raise place_in_query(table, query).error(with_suggestion(sentence, name, known))
+    return tree
+
+
+def path_of(table: exp.Table) -> Path:
+    """A table's name, without Flink's default catalog and database."""
+    return without_default(tuple(part.name for part in table.parts))
+
+
+def with_placeholders(tree: exp.Expr) -> Named:
+    """Replaces each table of a query by a placeholder, with the name of the table as its alias; the tree is changed."""
+    placeholders: dict[Path, str] = {}
+    for table in tree.find_all(exp.Table):
+        path = path_of(table)
+        name = placeholders.setdefault(path, f"__table_{len(placeholders)}__")
+        if not table.alias:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(path[-1], quoted=True)))
+        for part in ("db", "catalog"):
+            table.set(part, None)
+        table.this.set("this", name)
+    return Named(tree, {name: path for path, name in placeholders.items()})
+
+
+def qualified(
+    named: Named, columns: Mapping[Path, StructType], query: Query
+) -> tuple[exp.Expr, MappingSchema]:
+    """The query with every ``*`` written out, and every column with its table; and what these columns are for sqlglot.
+
+    Args:
+        named: The query; it is changed.
+        columns: The columns of each table.
+        query: The query as it was read.
+
+    Raises:
+        OptionError: A column does not exist, or is in more than one table; the text gives line and column.
+    """
+    try:
+        tree = qualify(
+            named.tree,
+            dialect=Flink,
+            schema=_schema_of(named, columns),
+            validate_qualify_columns=False,
+        )
+    except OptimizeError as error:
+        raise _not_qualified(str(error), query) from None
+    except SqlglotError as error:
+        why = str(error).splitlines()[0].rstrip(".")
+        raise query.place.error(f"the query is not understood: {why}.") from None
+    _check_columns(tree, query)
+    return tree, _schema_of(named, columns)
+
+
+def _schema_of(named: Named, columns: Mapping[Path, StructType]) -> MappingSchema:
+    """The columns of the placeholders, with the types that Spark has for them."""
+    kinds: dict[str, object] = {
+        name: {
+            field.name: exp.DataType.build(field.dataType.simpleString(), dialect="spark")
+            for field in columns[path]
+        }
+        for name, path in named.tables.items()
+    }
+    return MappingSchema(kinds, dialect=Flink, normalize=False)
+
+
+def _inline_with(tree: exp.Expr, query: Query) -> None:
+    """Replaces the names of ``WITH``, the innermost first, so that an inner name hides an outer one."""
+    holders = [node for node in tree.walk(bfs=False) if node.args.get("with_")]
+    for holder in holders[::-1]:
+        parts = holder.args["with_"].expressions
+        holder.set("with_", None)
+        for at, part in enumerate(parts):
+            if part.alias in {later.alias for later in parts[at + 1 :]}:
+                raise place_in_query(part, query).error(
+                    f"WITH names '{part.alias}' more than once."
+                )
+            names = tuple(column.name for column in part.args["alias"].columns)
+            for place in (*(later.this for later in parts[at + 1 :]), holder):
+                for table in [*place.find_all(exp.Table)]:
+                    if [name.name for name in table.parts] == [part.alias]:
+                        table.replace(_in_place(table, part.this, names))
+
+
+def _in_place(table: exp.Table, tree: exp.Expr, columns: tuple[str, ...]) -> exp.Subquery:
+    """A query in the place of a name, under that name or the alias that it has there."""
+    alias = table.args.get("alias")
+    name = alias.this.copy() if alias else exp.to_identifier(path_of(table)[-1], quoted=True)
+    own = [column.copy() for column in alias.columns] if alias else []
+    names = own or [exp.to_identifier(column, quoted=True) for column in columns]
+    return exp.Subquery(this=tree.copy(), alias=exp.TableAlias(this=name, columns=names))
+
+
+def _check_columns(tree: exp.Expr, query: Query) -> None:
+    for scope in traverse_scope(tree):
+        for column in scope.columns:
+            if not column.table:
+                _refuse(column, "is in none of the query's tables, or in more than one", query)
+            elif column.table not in scope.selected_sources and not scope.is_correlated_subquery:
+                _refuse(column, f"names '{column.table}', which is no table of the query", query)
+
+
+def _not_qualified(text: str, query: Query) -> Exception:
+    """The error about a column that does not exist, with its place, which sqlglot does not know."""
+    found = re.match(r"Unknown column: (\S+?)\.?$", text.splitlines()[0])
+    for column in query.tree.find_all(exp.Column) if found else ():
+        if found and column.name == found[1]:
+            return place_in_query(column, query).error(f"there is no column '{column.name}'.")
+    return query.place.error(f"{text.splitlines()[0].rstrip('.')}.")
+
+
+def _refuse(column: exp.Column, why: str, query: Query) -> None:
+    raise place_in_query(column, query).error(f"column '{column.name}' {why}.")
+
+
+def with_suggestion(sentence: str, name: str, known: Iterable[str]) -> str:
+    """Adds to a sentence about a name that does not exist: the name that may be meant, or all names.
+
+    >>> with_suggestion("there is no table 'pageview'", "pageview", ["pageviews", "users"])
+    "there is no table 'pageview'; did you mean 'pageviews'?"
+    >>> with_suggestion("there is no view 'v'", "v", [])
+    "there is no view 'v'."
+    """
+    known = list(known)
+    if found := get_close_matches(name, known, n=1):
+        return f"{sentence}; did you mean '{found[0]}'?"
+    return f"{sentence}; there are: {', '.join(known)}." if known else f"{sentence}."

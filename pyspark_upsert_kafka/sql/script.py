@@ -10,8 +10,13 @@ from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, definition
 from pyspark_upsert_kafka.core.ddl.statement import Name, read_create_table
 from pyspark_upsert_kafka.core.ddl.tokens import Place, Token, Tokens
 from pyspark_upsert_kafka.core.pages import page
-from pyspark_upsert_kafka.sql.flink_query import Query, read_query, refuse_hints
-from pyspark_upsert_kafka.sql.query_names import Path, without_default
+from pyspark_upsert_kafka.sql.flink_query import (
+    Path,
+    Query,
+    read_query,
+    refuse_hints,
+    without_default,
+)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,14 @@ from pyspark.sql.types import StructField
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
-from pyspark_upsert_kafka.sql.flink_query import Query, depth_refused
-from pyspark_upsert_kafka.sql.query_names import Path, View, with_suggestion
-from pyspark_upsert_kafka.sql.query_translation import SparkQuery, translated, view_of
+from pyspark_upsert_kafka.sql.flink_query import Path, Query, depth_refused
+from pyspark_upsert_kafka.sql.query_translation import (
+    SparkQuery,
+    View,
+    translated,
+    view_of,
+    with_suggestion,
+)
 from pyspark_upsert_kafka.sql.script import (
     CreateTable,
     CreateView,

@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.sql.flink_query import Query, place_in_query, shown
 from pyspark_upsert_kafka.sql.script_tables import Table
 from pyspark_upsert_kafka.sql.sql_types import spark_cast
 from pyspark_upsert_kafka.sql.stream_rows import ORDER, Rows
-from pyspark_upsert_kafka.sql.time_windows import bounds_of, is_window
+from pyspark_upsert_kafka.sql.table_functions import bounds_of, is_window
 
 _BATCH = "Or run it in batch mode, over the table as of now: SET 'execution.runtime-mode' = 'batch'"
 

@@ -251,7 +251,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "one batch is joined to an equal one; this is the fast way",
     ),
     Equivalent(
-        "connector/reading/changed_rows.py",
+        "connector/reading/decoded_messages.py",
         "if len(of_change) == len(column) and (of_change == np.arange(len(column))).all(): return column",
         "pass",
         "taking all in their order gives an equal column; this is the fast way",

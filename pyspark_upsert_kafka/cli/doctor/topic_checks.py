@@ -20,12 +20,12 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     grant,
     servers_of,
 )
-from pyspark_upsert_kafka.connector.planning.open_transactions import (
+from pyspark_upsert_kafka.connector.planning.unseen_messages import (
     LONG_MS,
     Hidden,
     hidden_messages,
+    removed_past,
 )
-from pyspark_upsert_kafka.connector.planning.removed_past import removed_past
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.values import ReadOptions

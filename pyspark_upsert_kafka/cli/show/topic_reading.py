@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.connector.bad_messages import BadMessage
 from pyspark_upsert_kafka.connector.change_stream import ChangeStream
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyPlace
-from pyspark_upsert_kafka.connector.planning.open_transactions import Hidden
+from pyspark_upsert_kafka.connector.planning.unseen_messages import Hidden
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.connector.reading.message_rows import Rows
 from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes, read_with

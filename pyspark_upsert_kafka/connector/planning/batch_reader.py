@@ -18,12 +18,12 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_upsert_kafka.connector.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
-from pyspark_upsert_kafka.connector.planning.open_transactions import (
+from pyspark_upsert_kafka.connector.planning.query_start import start_offset, table_ranges
+from pyspark_upsert_kafka.connector.planning.unseen_messages import (
     Hidden,
     hidden_messages,
     warn_of_hidden,
 )
-from pyspark_upsert_kafka.connector.planning.query_start import start_offset, table_ranges
 from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 from pyspark_upsert_kafka.core.clock import Clock, now_ms
 from pyspark_upsert_kafka.core.closing import closing

@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.connector.format_catalog import read_key_side, wanted_schema_ids
-from pyspark_upsert_kafka.connector.reading.decoded_side import (
+from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     DecodedSide,
     decode_side,
     with_schema_ids,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 
-from pyspark_upsert_kafka.connector.planning.removed_past import removed_past
+from pyspark_upsert_kafka.connector.planning.unseen_messages import removed_past
 from pyspark_upsert_kafka.core.clock import Clock, now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.options.values import ReadOptions

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from pyspark_upsert_kafka.connector.bad_messages import check_dead_letter_topic
-from pyspark_upsert_kafka.connector.planning.open_transactions import StandsStill
 from pyspark_upsert_kafka.connector.planning.query_start import start_offset
+from pyspark_upsert_kafka.connector.planning.unseen_messages import StandsStill
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo

@@ -31,16 +31,14 @@ from pyspark_upsert_kafka.connector.format_catalog import (
     wanted_schema_ids,
 )
 from pyspark_upsert_kafka.connector.local_time import utc_timestamps
-from pyspark_upsert_kafka.connector.reading.changed_rows import (
+from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     ChangedKeys,
     ChangedRows,
-    decode_changes,
-)
-from pyspark_upsert_kafka.connector.reading.decoded_side import (
     DecodedSide,
     Indexes,
     Mask,
     Selection,
+    decode_changes,
     decode_side,
     with_schema_ids,
 )

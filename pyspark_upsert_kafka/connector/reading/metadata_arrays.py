@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from pyspark_upsert_kafka.connector.local_time import local_time
-from pyspark_upsert_kafka.connector.reading.decoded_side import Selection
+from pyspark_upsert_kafka.connector.reading.decoded_messages import Selection
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR, Headers
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.connector.format_catalog import (
     read_value_side,
     wanted_schema_ids,
 )
-from pyspark_upsert_kafka.connector.reading.decoded_side import (
+from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     Mask,
     decode_side,
     with_schema_ids,

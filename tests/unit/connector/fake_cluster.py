@@ -12,8 +12,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning import (
     batch_ends,
-    message_time,
     topic_observer,
+    unseen_messages,
 )
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
@@ -236,6 +236,6 @@ def world(patch: pytest.MonkeyPatch) -> World:
         def reader(self, settings: object) -> FakeCluster:
             return cluster
 
-    for module in (topic_observer, batch_ends, message_time):
+    for module in (topic_observer, batch_ends, unseen_messages):
         patch.setattr(module, "load_client", lambda name: Client())
     return World(cluster, Clock())

@@ -485,7 +485,7 @@ def test_many_schemas(registry):
 def test_array_of_messages_is_not_copied_without_headers(registry):
     """Where no message has a header, the messages are those that came."""
     from pyspark_upsert_kafka.connector.format_catalog import read_value_side
-    from pyspark_upsert_kafka.connector.reading.decoded_side import with_schema_ids
+    from pyspark_upsert_kafka.connector.reading.decoded_messages import with_schema_ids
 
     options = read_options(options_of(registry.url), format_options, stream=True)
     side = read_value_side(table_to_read(COLUMNS, options), options)

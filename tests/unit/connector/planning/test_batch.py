@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.planning import batch_reader, message_time
+from pyspark_upsert_kafka.connector.planning import batch_reader, unseen_messages
 from pyspark_upsert_kafka.connector.planning.batch_reader import BatchReader, ranges_of_batch
-from pyspark_upsert_kafka.connector.planning.open_transactions import Hidden
+from pyspark_upsert_kafka.connector.planning.unseen_messages import Hidden
 from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError
@@ -109,7 +109,7 @@ def test_what_open_transactions_hide_is_told_where_a_read_ends_at_the_latest_off
     """Of the partitions that are read; an end that was given is before what is hidden, or waits for nothing."""
     cluster.produce("t", 0, 10)
     cluster.set("t", 1, 0, 20, latest=4)
-    monkeypatch.setattr(message_time, "load_client", lambda _: _client(cluster))
+    monkeypatch.setattr(unseen_messages, "load_client", lambda _: _client(cluster))
     found: list[list[Hidden]] = []
     ranges = ranges_of_batch(cluster, options(**more), tell=found.append)
 

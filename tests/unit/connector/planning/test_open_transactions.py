@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyspark_upsert_kafka.connector.planning import message_time, open_transactions
-from pyspark_upsert_kafka.connector.planning.open_transactions import (
+from pyspark_upsert_kafka.connector.planning import unseen_messages
+from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
+from pyspark_upsert_kafka.connector.planning.unseen_messages import (
     Hidden,
     hidden_messages,
     warn_of_hidden,
 )
-from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
@@ -47,7 +47,7 @@ def test_a_batch_warns_of_one_that_is_open_for_long(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, age_ms: int, warnings: int
 ) -> None:
     """Others that write exactly once hold one open nearly always, which is no reason for a warning with each read."""
-    monkeypatch.setattr(open_transactions, "now_ms", lambda: 1_000_000)
+    monkeypatch.setattr(unseen_messages, "now_ms", lambda: 1_000_000)
 
     warn_of_hidden([Hidden(PLACE, 10, 5, since_ms=1_000_000 - age_ms), Hidden(PLACE, 10, 5)])
 
@@ -112,7 +112,7 @@ class FirstMessages:
 def test_since_when_is_looked_up_for_the_first_three(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each costs a request for one offset; partitions that hide nothing are none of them. Where it is not known, all else is told."""
     client = FirstMessages()
-    monkeypatch.setattr(message_time, "load_client", lambda _: client)
+    monkeypatch.setattr(unseen_messages, "load_client", lambda _: client)
     bounds = {TopicPartition("t", n): Bounds(0, 5 + n, 20) for n in (4, 0, 1, 2)}
     view = ClusterView({"t": "id"}, {TopicPartition("t", 3): Bounds(0, 9, 9), **bounds})
 

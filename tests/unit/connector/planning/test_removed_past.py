@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.planning import batch_reader, message_time
-from pyspark_upsert_kafka.connector.planning.removed_past import RemovedPast, removed_past
+from pyspark_upsert_kafka.connector.planning import batch_reader, unseen_messages
+from pyspark_upsert_kafka.connector.planning.unseen_messages import RemovedPast, removed_past
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.read import read_options
@@ -47,7 +47,7 @@ class EarliestMessages:
 def client(monkeypatch: pytest.MonkeyPatch) -> EarliestMessages:
     """The client that is asked for earliest messages."""
     found = EarliestMessages()
-    monkeypatch.setattr(message_time, "load_client", lambda _: found)
+    monkeypatch.setattr(unseen_messages, "load_client", lambda _: found)
     return found
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.planning import message_time
+from pyspark_upsert_kafka.connector.planning import unseen_messages
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.core import errors
@@ -52,7 +52,7 @@ def table(
     """The rows that so many tasks read."""
     topics = MemoryTopics(at_once=at_once)
     topics.fill("t", *partitions)
-    for module in (task_reading, message_time):
+    for module in (task_reading, unseen_messages):
         patch.setattr(module, "load_client", lambda name: topics)
     given_ = options(minPartitions=tasks, **more)
     ranges = spread(ranges_of_batch(topics, given_), given_.max_partitions)

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage
 from pyspark_upsert_kafka.connector.local_time import local_time, utc_timestamps
-from pyspark_upsert_kafka.connector.reading.decoded_side import Selection
+from pyspark_upsert_kafka.connector.reading.decoded_messages import Selection
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage, first_per_message
-from pyspark_upsert_kafka.connector.reading.decoded_side import select
+from pyspark_upsert_kafka.connector.reading.decoded_messages import select
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 
