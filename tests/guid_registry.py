@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -21,6 +18,8 @@ from confluent_kafka.schema_registry import (
 )
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+
+from tests.http_server import Answer, Asked, http_server
 
 AVRO_KEY = '{"type":"record","name":"k","fields":[{"name":"id","type":"long"}]}'
 AVRO_VALUE = (
@@ -80,39 +79,21 @@ class GuidRegistry:
 @contextmanager
 def guid_registry() -> Iterator[GuidRegistry]:
     """The registry, as long as the context lasts; it is empty at first."""
+    # Confluent's client for such an address asks no server: it is the mock.
+    registry = GuidRegistry("", SchemaRegistryClient.new_client({"url": "mock://"}))
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length) or b"{}")
-            path = urlsplit(self.path).path
-            registry.asked.append((self.command, path))
-            try:
-                status, said = 200, registry.answer(self.command, path, body)
-            except SchemaRegistryError as error:
-                code = 40403 if error.error_code == 40400 else error.error_code
-                status = error.http_status_code
-                said = {"error_code": code, "message": error.error_message}
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(said).encode())
-
-        do_POST = do_GET  # noqa: N815
-
-        def log_message(self, *args: object) -> None:
-            """Keep the test's output clean."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        # Confluent's client for such an address asks no server: it is the mock.
-        registry = GuidRegistry(url, SchemaRegistryClient.new_client({"url": "mock://"}))
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    def answer(asked: Asked) -> Answer:
+        path = urlsplit(asked.path).path
+        registry.asked.append((asked.method, path))
         try:
-            yield registry
-        finally:
-            server.shutdown()
-            thread.join()
+            return Answer(200, registry.answer(asked.method, path, asked.body or {}))
+        except SchemaRegistryError as error:
+            code = 40403 if error.error_code == 40400 else error.error_code
+            said = {"error_code": code, "message": error.error_message}
+            return Answer(error.http_status_code, said)
+
+    with http_server(answer) as registry.url:
+        yield registry
 
 
 def theirs(

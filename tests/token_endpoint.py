@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs
+
+from tests.http_server import Answer, Asked, http_server
 
 
 class TokenEndpoint:
@@ -31,38 +31,18 @@ class TokenEndpoint:
         self.reason = "Unauthorized"
         self.forms: list[dict[str, list[str]]] = []
         """What it was asked, refused or not."""
-        outer = self
+        self._server = http_server(self._answer)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                outer.forms.append(parse_qs(form))
-                known = "Basic " + base64.b64encode(":".join(outer.client).encode()).decode()
-                if self.headers["Authorization"] == known:
-                    answer: dict[str, object] = {
-                        "access_token": outer.token(), "expires_in": outer.life_s, "token_type": "bearer",
-                    }  # fmt: skip
-                    self._answer(200, answer)
-                else:
-                    self._answer(
-                        401, {"error": "invalid_client", "error_description": form}, outer.refusal
-                    )
-
-            def _answer(
-                self, code: int, answer: dict[str, object], instead: bytes | None = None
-            ) -> None:
-                body = json.dumps(answer).encode() if instead is None else instead
-                self.send_response(code, None if code == 200 else outer.reason)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/token"
+    def _answer(self, asked: Asked) -> Answer:
+        form = asked.body.decode()
+        self.forms.append(parse_qs(form))
+        known = "Basic " + base64.b64encode(":".join(self.client).encode()).decode()
+        if asked.headers["Authorization"] == known:
+            answer = {"access_token": self.token(), "expires_in": self.life_s}
+            return Answer(200, {**answer, "token_type": "bearer"})
+        refused = {"error": "invalid_client", "error_description": form}
+        body = json.dumps(refused).encode() if self.refusal is None else self.refusal
+        return Answer(401, body, {"Content-Type": "application/json"}, self.reason)
 
     def token(self) -> str:
         """A new token (RFC 7515, appendix A.5)."""
@@ -75,9 +55,8 @@ class TokenEndpoint:
         return ".".join(part.rstrip(b"=").decode() for part in parts) + "."
 
     def __enter__(self) -> TokenEndpoint:  # noqa: PYI034 - typing.Self needs Python 3.11
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"{self._server.__enter__()}/token"
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def __exit__(self, *error: object) -> None:
+        self._server.__exit__(*error)

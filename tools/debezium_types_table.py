@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pyspark.sql.types import DataType
 
-from pyspark_upsert_kafka.formats.debezium_types.semantic_types import SEMANTIC_TYPES, SemanticType
+from pyspark_upsert_kafka.formats.cdc.semantic_types import SEMANTIC_TYPES, SemanticType
 
-BEGIN = "<!-- Made by `make docs` from SEMANTIC_TYPES in formats/debezium_types. Change that, not this table. -->\n"
+BEGIN = "<!-- Made by `make docs` from SEMANTIC_TYPES in formats/cdc. Change that, not this table. -->\n"
 END = "<!-- The end of the table of Debezium's types. -->\n"
 
 _SENT = {"int64": "whole number", "string": "text", "bytes": "bytes", "struct": "struct"}

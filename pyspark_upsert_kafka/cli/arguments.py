@@ -265,7 +265,7 @@ def _schema(given: argparse.Namespace, raw: Mapping[str, str], options: ReadOpti
         return columns
     before = [] if options.mode == "append" else _missing(columns, "change-type")
     after = _missing(columns, "timestamp", "partition", "offset")
-    if options.error_mode == "column":
+    if options.bad_messages_become == "column":
         after += _missing(columns, "error")
     return StructType([*before, *columns, *after])
 

@@ -19,8 +19,8 @@ from pyspark_upsert_kafka.core.metadata import Detail, Headers
 from pyspark_upsert_kafka.core.options.values import ReadOptions, Topics
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

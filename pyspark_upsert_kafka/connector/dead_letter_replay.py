@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 _NO_TIMESTAMP = -1
 _MOST_PARTITION, _MOST_OFFSET = 2**31 - 1, 2**63 - 1

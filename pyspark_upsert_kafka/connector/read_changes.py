@@ -37,7 +37,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     ranges_between,
     stream_offset,
 )
-from pyspark_upsert_kafka.kafka.connections.pool import close_idle_clients, let_be
+from pyspark_upsert_kafka.kafka.client_pool import close_idle_clients, let_be
 
 _CLOSE_S = 5.0
 """How long closing waits for another thread that reads, in seconds: while brokers are away, a request may take longer."""

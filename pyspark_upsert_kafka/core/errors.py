@@ -92,10 +92,12 @@ class DecodeError(UpsertKafkaError):
         self.stage, self.reason = stage, reason
 
     def __str__(self) -> str:
+        from pyspark_upsert_kafka.core.error_modes import modes_that
+
         return (
             f"The message at topic {self.topic!r}, partition {self.partition}, offset {self.offset} "
             f"cannot be decoded (stage: {self.stage}): {printable(self.reason)}. To go on past such messages, "
-            "set 'error-handling.mode' to 'ignore', 'log' or 'column'."
+            f"set 'error-handling.mode' to {modes_that('skip', 'column')}."
         )
 
 

@@ -130,9 +130,9 @@ def table_to_read(schema: StructType, options: ReadOptions) -> Table:
             "A changelog shows deletes in its change column, which the schema does not have: add the column "
             "'_change_type STRING', or leave deletes out with 'scan.deletes' = 'drop'."
         )
-    if options.error_mode == "column" and table.metadata_column(ERROR) is None:
+    if options.bad_messages_become == "column" and table.metadata_column(ERROR) is None:
         raise SchemaError(
-            "'error-handling.mode' = 'column' needs the column '_error STRUCT<stage: STRING, "
+            f"'error-handling.mode' = '{options.error_mode}' needs the column '_error STRUCT<stage: STRING, "
             "message: STRING, key: BINARY, value: BINARY>' in the schema."
         )
     check_not_null(table, options)
@@ -242,9 +242,9 @@ def check_not_null(table: Table, options: ReadOptions) -> None:
     for field in table.schema:
         if field.nullable:
             continue
-        if options.error_mode == "column":
+        if options.bad_messages_become == "column":
             raise SchemaError(
-                f"Column {field.name!r} is NOT NULL, but with 'error-handling.mode' = 'column' a row "
+                f"Column {field.name!r} is NOT NULL, but with 'error-handling.mode' = '{options.error_mode}' a row "
                 "with an error shows NULL in it. Make it nullable."
             )
         if options.mode == "changelog" and field.name not in table.key_names:

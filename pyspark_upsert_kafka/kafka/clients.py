@@ -21,11 +21,11 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.fetching.loss_checks import LOSS_CHECKS, LossChecks
+from pyspark_upsert_kafka.kafka.loss_checks import LOSS_CHECKS, LossChecks
 
 if TYPE_CHECKING:  # who commits a write needs neither, nor Arrow
-    from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
     from pyspark_upsert_kafka.kafka.messages import Messages
+    from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 
 class RangeReader(Protocol):

@@ -17,9 +17,9 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
-from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import CLOSE_TIMEOUT_S, Outage, Timeouts
+from pyspark_upsert_kafka.kafka.client_pool import Pool
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.retrying import CLOSE_TIMEOUT_S, Outage, Timeouts
 
 EARLIEST, LATEST = -2, -1
 """What Kafka's protocol has for a time that means the first or the last offset."""

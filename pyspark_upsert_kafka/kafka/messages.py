@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.metadata import Headers
-from pyspark_upsert_kafka.kafka.connections.failures import SECURITY_HINT, ClientErrors
+from pyspark_upsert_kafka.kafka.failures import SECURITY_HINT, ClientErrors
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from pyspark.sql.types import StructField, StructType
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
-from pyspark_upsert_kafka.formats.debezium_types.connect_json import SchemaDecoder, exactly
-from pyspark_upsert_kafka.formats.debezium_types.connect_schema import parse_connect_schema
-from pyspark_upsert_kafka.formats.debezium_types.semantic_types import default_type
+from pyspark_upsert_kafka.formats.cdc.connect_json import SchemaDecoder, exactly
+from pyspark_upsert_kafka.formats.cdc.connect_schema import parse_connect_schema
+from pyspark_upsert_kafka.formats.cdc.semantic_types import default_type
 from pyspark_upsert_kafka.formats.json import FORMAT
 from tests.unit.formats.codec_specs import codec_spec
 from tools.debezium.engine import engine

@@ -32,10 +32,10 @@ from pyspark_upsert_kafka.kafka.clients import (
     load_sending_client,
 )
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.fetching.loss_checks import LOSS_CHECKS, LossChecks
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.local.broker import Node
+from pyspark_upsert_kafka.kafka.loss_checks import LOSS_CHECKS, LossChecks
 from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.conftest import Broker, broker_at
 
 if TYPE_CHECKING:

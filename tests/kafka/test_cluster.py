@@ -18,8 +18,8 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying
 from pyspark_upsert_kafka.kafka.local import ports
+from pyspark_upsert_kafka.kafka.retrying import Retrying
 from tests.conftest import Broker
 from tests.kafka.conftest import (
     delete_before,

@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.kafka.conftest import Edge
 from tests.raw_produce import produce_raw
 

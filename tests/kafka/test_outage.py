@@ -12,7 +12,7 @@ from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, hung, numbered
 

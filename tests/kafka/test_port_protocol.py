@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.values import Topics
-from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint, spoken_protocol
+from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint, spoken_protocol
 from tests.kafka.conftest import CLIENTS, Edge
 from tests.kafka.secured import Secured
 

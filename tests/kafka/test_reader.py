@@ -13,8 +13,8 @@ from confluent_kafka import KafkaException, Producer
 from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import BATCH_BYTES
 from pyspark_upsert_kafka.kafka.librdkafka.reader import LibrdkafkaFetcher
+from pyspark_upsert_kafka.kafka.range_fetch import BATCH_BYTES
 from tests.conftest import Broker
 from tests.kafka.conftest import (
     WAYS,

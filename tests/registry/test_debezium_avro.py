@@ -8,11 +8,11 @@ from typing import Any
 
 from pyspark_upsert_kafka.connector.format_catalog import format_named, key_format_beside
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.formats.cdc.connect_schema import ConnectSchema
 from pyspark_upsert_kafka.formats.codec import ChangeSpec, CodecSpec, Format
-from pyspark_upsert_kafka.formats.debezium_types.connect_schema import ConnectSchema
 from tests.local_registry import Registry
+from tests.unit.formats.cdc.avro_converter import avro_schema, message
 from tests.unit.formats.cdc.decoding import UPS, rows_of
-from tests.unit.formats.debezium_types.avro_converter import avro_schema, message
 
 NAME = "debezium-avro-confluent"
 MADE = ConnectSchema("int64", "io.debezium.time.MicroTimestamp")

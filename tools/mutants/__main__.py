@@ -33,7 +33,10 @@ FOLDERS = (
     "connector/writing",
     "connector/bad_messages.py",
     "connector/dead_letter_replay.py",
-    "kafka/fetching",
+    "kafka/loss_checks.py",
+    "kafka/pooled_reader.py",
+    "kafka/range_fetch.py",
+    "kafka/raw_batch.py",
 )
 """Or modules."""
 SEED = 1

@@ -227,7 +227,7 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "there is a time for each offset",
     ),
     Equivalent(
-        "kafka/fetching/range_fetch.py",
+        "kafka/range_fetch.py",
         "self._damaged_at, self._damaged = -1, 0",
         "self._damaged_at, self._damaged = -1, 1",
         "no position is -1, so that counting begins at the first one that is damaged",

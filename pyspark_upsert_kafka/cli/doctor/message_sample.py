@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError, printable
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 
 @dataclass(frozen=True)

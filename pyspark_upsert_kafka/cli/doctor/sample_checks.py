@@ -75,9 +75,8 @@ def _null_keys(facts: SampleFacts, options: ReadOptions) -> Finding:
 
 def _of_mode(check: str, text: str, options: ReadOptions) -> Finding:
     """A finding about messages that fail a job, unless the options say what is done with them."""
-    mode = options.error_mode
-    if mode != "fail":
-        done = f"{text}. 'error-handling.mode' = '{mode}' goes on past them"
+    if options.bad_messages_become != "fail":
+        done = f"{text}. 'error-handling.mode' = '{options.error_mode}' goes on past them"
         return Finding(check, Level.WARNING, done)
     advice = (
         "Repair what writes them; to go on past them, set 'error-handling.mode' to 'ignore', or to 'log' with "

@@ -1,44 +1,27 @@
 """Whether the Spark of this Python, or a server of Spark Connect, can load the data source.
 
-A running Spark is asked: for its versions and settings, for the format by its name, and for what its Python workers have.
-Facts first, then the functions that make findings of them.
+What it says when it is asked becomes findings.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import os
-import platform
 import re
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from pkgutil import iter_modules
+from contextlib import ExitStack
 
-import pyspark
-from pyspark import cloudpickle
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import udf
-
-from pyspark_upsert_kafka.cli.doctor import worker_facts
+from pyspark_upsert_kafka.cli.doctor.asked_spark import (
+    LookedUp,
+    VersionFacts,
+    WorkerFacts,
+    asked_spark,
+    first_line,
+    spark_errors,
+)
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen, counted
-from pyspark_upsert_kafka.cli.terminal import standard_error_to
-from pyspark_upsert_kafka.version import current_version
 
 _FORMAT = "upsert-kafka"
-_PACKAGE = "pyspark_upsert_kafka"
-_ANSWERS_WITHIN_S = 60
-_MOST_TASKS = 64
-_TASKS_OVER_CONNECT = 8
-"""How many tasks ask the workers: a client of Spark Connect does not learn how many cores there are."""
-
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 SPECULATION = "spark.speculation"
 WORKER_REUSE = "spark.python.worker.reuse"
@@ -61,71 +44,6 @@ _WITH_SYSTEM_POOL = 1.0e9
 """The same with Arrow's pool of the system, with some room to read."""
 
 
-@dataclass(frozen=True)
-class VersionFacts:
-    """The program that asks, and the Spark that answers.
-
-    Args:
-        spark: Spark's version.
-        pyspark: The version of PySpark in the program.
-        python: The program's version of Python.
-        executable: The program's Python.
-        package: The version of this package in the program.
-        connect: Whether it is asked over Spark Connect.
-        master: Spark's master; empty = it is not told.
-    """
-
-    spark: str
-    pyspark: str
-    python: str
-    executable: str
-    package: str
-    connect: bool
-    master: str = ""
-
-
-@dataclass(frozen=True)
-class WorkerFacts:
-    """What Python workers say of themselves, those that say the same once.
-
-    Args:
-        host: The machine.
-        executable: Its Python.
-        python: The version of that.
-        pyspark: The version of PySpark that the worker runs.
-        package: The version of this package; empty = there is none.
-        import_errors: The modules that a task needs and that cannot be imported, with the reason.
-        requirements: Installed packages of which this one needs a version: their name, that version, and the installed one.
-        unix_sockets: Whether it is connected by a Unix socket.
-        address_limit: How many bytes of addresses it may reserve; None = as many as it likes.
-        arrow_pool: Which memory pool Arrow is told to use; empty = its default.
-    """
-
-    host: str
-    executable: str
-    python: str
-    pyspark: str
-    package: str
-    import_errors: Mapping[str, str]
-    requirements: Sequence[Sequence[str]]
-    unix_sockets: bool
-    address_limit: int | None
-    arrow_pool: str
-
-
-@dataclass(frozen=True)
-class LookedUp:
-    """What Spark said when the format was asked for without any option.
-
-    Args:
-        said: Its error: without options there is one in any case.
-        broken: Other packages of this Python that Spark imports when it looks for data sources, and that cannot be imported.
-    """
-
-    said: str
-    broken: tuple[str, ...] = ()
-
-
 def spark_findings(given: argparse.Namespace) -> Iterator[Finding]:
     """What is found of Spark; it is started for that, if none runs.
 
@@ -134,194 +52,25 @@ def spark_findings(given: argparse.Namespace) -> Iterator[Finding]:
     """
     with ExitStack() as stack:
         try:
-            spark = stack.enter_context(_asked_spark(given))
-            versions = _version_facts(spark)
-        except _spark_errors(OSError, ImportError) as error:
+            spark = stack.enter_context(asked_spark(given))
+        except spark_errors(OSError, ImportError) as error:
             yield check_start(
-                _first_line(str(error)), given.remote or os.environ.get("SPARK_REMOTE")
+                first_line(str(error)), given.remote or os.environ.get("SPARK_REMOTE")
             )
             return
-        yield from check_versions(versions)
-        yield check_java(_java_version(spark))
-        yield check_source(_looked_up(spark), versions)
-        workers = _workers(spark, versions)
+        yield from check_versions(spark.versions)
+        yield check_java(spark.java_version())
+        yield check_source(spark.looked_up(), spark.versions)
+        workers = spark.workers()
         if isinstance(workers, str):
-            yield check_no_worker(workers, versions)
+            yield check_no_worker(workers, spark.versions)
         else:
-            yield from check_workers(workers, versions)
-        yield from check_settings(_settings(spark), workers, versions)
+            yield from check_workers(workers, spark.versions)
+        yield from check_settings(spark.settings(_SETTINGS), workers, spark.versions)
 
 
-def _spark_errors(*more: type[Exception]) -> tuple[type[Exception], ...]:
-    """What Spark's functions raise, in a classic program and in a client of Spark Connect, which may lack py4j."""
-    try:
-        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    except ImportError:
-        return (PySparkException, *more)
-    return (PySparkException, Py4JError, *more)
-
-
-@contextmanager
-def _asked_spark(given: argparse.Namespace) -> Iterator[SparkSession]:
-    """The Spark that the program has already (a notebook's), or else one for this command, which it ends.
-
-    What Spark prints meanwhile goes to a file.
-
-    Raises:
-        OSError: Spark does not start, or its server does not answer; with the reason.
-    """
-    running = SparkSession.getActiveSession()
-    if running is not None and given.remote is None and given.master is None:
-        yield running
-        return
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        log = Path(folder, "spark.log")
-        stack.callback(logging.disable, logging.root.manager.disable)
-        logging.disable(logging.CRITICAL)  # py4j and gRPC log what they raise too
-        stack.enter_context(standard_error_to(log))
-        try:
-            spark = _started(given)
-        except _spark_errors(OSError, ImportError) as error:
-            launcher = _line_of_launcher(log) if "JAVA_GATEWAY_EXITED" in str(error) else ""
-            raise OSError(f"{_first_line(str(error))} {launcher}".strip()) from None
-        stack.callback(spark.stop)
-        yield spark
-
-
-def _started(given: argparse.Namespace) -> SparkSession:
-    remote = given.remote or (os.environ.get("SPARK_REMOTE") if given.master is None else None)
-    if remote is not None and remote.startswith("sc://"):
-        _wait_for_server(remote)
-    builder = SparkSession.builder.appName("pyspark_upsert_kafka doctor")
-    if given.remote is not None:
-        builder = builder.remote(given.remote)
-    if given.master is not None:
-        os.environ.pop("SPARK_REMOTE", None)  # with both, Spark refuses to start
-        builder = builder.master(given.master)
-    for name, value in given.conf:
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _wait_for_server(remote: str) -> None:
-    """Waits until a server of Spark Connect answers: Spark itself would try again for ten minutes.
-
-    Raises:
-        OSError: It does not.
-    """
-    from grpc import FutureTimeoutError, channel_ready_future  # type: ignore[import-untyped]
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    with DefaultChannelBuilder(remote).toChannel() as channel:
-        try:
-            channel_ready_future(channel).result(timeout=_ANSWERS_WITHIN_S)
-        except FutureTimeoutError:
-            server = remote.partition(";")[0]  # a token may follow
-            raise OSError(
-                f"nothing has answered at {server} in {_ANSWERS_WITHIN_S} seconds"
-            ) from None
-
-
-def _line_of_launcher(log: Path) -> str:
-    """The first line that Spark's launcher has printed, and not its log, which says why there is no JVM."""
-    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
-    said = [line.strip() for line in lines if line.strip() and not _OF_A_LOG.match(line)]
-    return said[0] if said else ""
-
-
-def _version_facts(spark: SparkSession) -> VersionFacts:
-    connect = not hasattr(spark, "_jsparkSession")
-    return VersionFacts(
-        spark=spark.version,
-        pyspark=pyspark.__version__,
-        python=platform.python_version(),
-        executable=sys.executable,
-        package=current_version(),
-        connect=connect,
-        master="" if connect else str(spark.sparkContext.master),
-    )
-
-
-def _java_version(spark: SparkSession) -> str | NotSeen:
-    try:
-        row = spark.sql(
-            "SELECT java_method('java.lang.System', 'getProperty', 'java.version')"
-        ).first()
-    except _spark_errors() as error:
-        return NotSeen(f"Spark does not say which Java it runs: {_first_line(str(error))}")
-    return str(row[0]) if row is not None else NotSeen("Spark does not say which Java it runs")
-
-
-def _settings(spark: SparkSession) -> Mapping[str, str | NotSeen]:
-    found: dict[str, str | NotSeen] = {}
-    for name, default in _SETTINGS.items():
-        try:
-            found[name] = spark.conf.get(name, default) or default
-        except _spark_errors() as error:
-            found[name] = NotSeen(f"Spark does not show {name}: {_first_line(str(error))}")
-    return found
-
-
-def _looked_up(spark: SparkSession) -> LookedUp:
-    try:
-        _ = spark.read.format(_FORMAT).load().schema
-    except _spark_errors() as error:
-        said = str(error)
-    else:
-        said = ""
-    return LookedUp(said, _broken_packages() if _NOT_FOUND in said else ())
-
-
-def _broken_packages() -> tuple[str, ...]:
-    """Packages that Spark imports when it looks for data sources, and which end that search for all if they fail."""
-    names = [each.name for each in iter_modules() if each.name.startswith("pyspark_")]
-    return tuple(
-        name
-        for name in sorted(names)
-        if name != _PACKAGE
-        and subprocess.run(
-            [sys.executable, "-c", f"import {name}"], capture_output=True, check=False
-        ).returncode
-    )
-
-
-def _workers(spark: SparkSession, versions: VersionFacts) -> tuple[WorkerFacts, ...] | str:
-    """What workers say of themselves; or why none can."""
-    tasks = _TASKS_OVER_CONNECT
-    if not versions.connect:
-        tasks = min(_MOST_TASKS, spark.sparkContext.defaultParallelism)
-    cloudpickle.register_pickle_by_value(worker_facts)  # type: ignore[no-untyped-call]
-    try:
-        # Not as Arrow: that would need pandas, which this package does not.
-        ask = udf(worker_facts.worker_facts, "string", useArrow=False)
-        rows = spark.range(0, tasks, 1, tasks).select(ask("id").alias("facts")).collect()
-    except _spark_errors() as error:
-        return str(error)
-    finally:
-        cloudpickle.unregister_pickle_by_value(worker_facts)  # type: ignore[no-untyped-call]
-    return tuple(WorkerFacts(**json.loads(text)) for text in sorted({row.facts for row in rows}))
-
-
-# What is found in the facts.
-
-_NOT_FOUND = "DATA_SOURCE_NOT_FOUND"
-_OF_A_LOG = re.compile(
-    r"\s+at |\d\d/\d\d/\d\d |WARNING: |Using Spark's default|Setting default log|To adjust logging"
-)
-_OUR_ERROR = re.compile(rf"{_PACKAGE}\.[\w.]+\.(?:Option|Schema)Error: ")
-_NOISE = re.compile(r" SQLSTATE: \w+.*| *JVM stacktrace:.*", re.DOTALL)
+_OUR_ERROR = re.compile(r"pyspark_upsert_kafka\.[\w.]+\.(?:Option|Schema)Error: ")
 _LAST_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
-
-
-def _first_line(text: str) -> str:
-    r"""What an error of Spark says, without its class names, its SQLSTATE and its stack.
-
-    >>> _first_line("An error occurred while calling o1.x.\n: org.apache.spark.SparkException: Job aborted. SQLSTATE: 1")
-    'Job aborted.'
-    """
-    lines = [line.strip() for line in _NOISE.sub("", text).split("\n") if line.strip()]
-    said = next((line for line in lines if not line.startswith("An error occurred while")), "")
-    return re.sub(r"^(?:: )?(?:[a-z]\w*\.)+\w+: ", "", said)
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -398,9 +147,9 @@ def check_source(seen: LookedUp, facts: VersionFacts) -> Finding:
     """Whether Spark finds the format by its name; asked without options, the source says what is missing."""
     if _OUR_ERROR.search(seen.said):
         return Finding("data-source", Level.OK, f"Spark finds the format {_FORMAT!r} by its name")
-    if _NOT_FOUND not in seen.said:
+    if not seen.is_not_found:
         said = _LAST_PYTHON_ERROR.findall(seen.said)
-        text = ": ".join(said[-1]) if said else _first_line(seen.said) or "nothing"
+        text = ": ".join(said[-1]) if said else first_line(seen.said) or "nothing"
         return Finding(
             "data-source",
             Level.ERROR,
@@ -451,7 +200,7 @@ def check_no_worker(said: str, facts: VersionFacts) -> Finding:
             f"Run the program with Python {other['worker']}, or the workers with {other['driver']} (PYSPARK_PYTHON)",
         )
     found = _LAST_PYTHON_ERROR.findall(said)
-    first = ": ".join(found[-1]) if found else _first_line(said)
+    first = ": ".join(found[-1]) if found else first_line(said)
     causes = [
         line.partition(": ")[2]
         for line in said.split("\n")

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.arrow import canonical_floats
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 _NO_TIMESTAMP = 0
 

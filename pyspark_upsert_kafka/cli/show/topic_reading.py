@@ -35,7 +35,7 @@ from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

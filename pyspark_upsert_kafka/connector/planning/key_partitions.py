@@ -38,8 +38,8 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
 )
 from pyspark_upsert_kafka.core.positions.planning import shared, shared_by_all
 from pyspark_upsert_kafka.kafka.cluster import POLICY, Cluster
-from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks
+from pyspark_upsert_kafka.kafka.loss_checks import LossChecks
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

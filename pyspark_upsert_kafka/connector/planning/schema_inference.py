@@ -156,5 +156,5 @@ def _with_nulls(field: StructField, options: ReadOptions) -> StructField:
     """The column, NOT NULL only where a reader can keep that promise; see ``table_to_read``."""
     key = {name.lower() for name in options.table.primary_key}
     kept = options.mode != "changelog" or field.name.lower() in key
-    nullable = field.nullable or not kept or options.error_mode == "column"
+    nullable = field.nullable or not kept or options.bad_messages_become == "column"
     return StructField(field.name, field.dataType, nullable)

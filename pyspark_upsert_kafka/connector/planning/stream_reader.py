@@ -23,6 +23,7 @@ from pyspark_upsert_kafka.connector.planning.query_start import (
 )
 from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock, now_ms
+from pyspark_upsert_kafka.core.error_modes import modes_that
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, warn_once
 from pyspark_upsert_kafka.core.options.values import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
@@ -218,10 +219,10 @@ class StreamReader(DataSourceStreamReader):
 
 def _check_reads_table(options: ReadOptions) -> None:
     """Refuses options with which no query would have begun with the table, before it has ended its first batch."""
-    if options.mode == "append" or options.shows_images or options.error_mode == "column":
+    if options.mode == "append" or options.shows_images or options.bad_messages_become == "column":
         raise CheckpointError(
             "The first batch of this checkpoint is the table ('scan.startup.mode' = 'full') and is not finished, and a table "
-            "cannot be read with 'read.mode' = 'append', without a primary key, or with 'error-handling.mode' = 'column'. Start "
+            f"cannot be read with 'read.mode' = 'append', without a primary key, or with 'error-handling.mode' = {modes_that('column')}. Start "
             "the query with the options with which it began, or with a new checkpoint."
         )
 

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
 )
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks
+from pyspark_upsert_kafka.kafka.loss_checks import LossChecks
 
 _NEVER = float("-inf")
 

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.batches import rows_at, with_type
 from pyspark_upsert_kafka.formats.codec import ChangeDecoder, DecodedChanges, Decoder, Side
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 
 def with_schema_ids(batch: RawBatch, *sides: Side | None) -> tuple[RawBatch, list[BadMessage]]:

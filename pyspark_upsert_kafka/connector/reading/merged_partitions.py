@@ -32,7 +32,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes
-    from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+    from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 OLDEST = int(np.iinfo(np.int64).min)
 """The time of a message without a timestamp."""

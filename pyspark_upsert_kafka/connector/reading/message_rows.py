@@ -51,7 +51,7 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -114,7 +114,7 @@ class RowDecoder:
     ) -> None:
         self._table = table
         self._shares_keys = shares_keys
-        self._keep_bad = options.error_mode == "column"
+        self._keep_bad = options.bad_messages_become == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         key, value = read_key_side(table, options), read_value_side(table, options)
         self._sides = key, value

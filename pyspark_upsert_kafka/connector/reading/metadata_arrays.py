@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.connector.local_time import local_time
 from pyspark_upsert_kafka.connector.reading.decoded_messages import Selection
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE, ERROR, Headers
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 _TIMESTAMP_TYPES = pa.array(["NoTimestampType", "CreateTime", "LogAppendTime"])
 

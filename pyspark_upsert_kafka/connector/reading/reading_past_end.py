@@ -57,7 +57,7 @@ from pyspark_upsert_kafka.core.errors import DataLossError, OptionError
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.positions.planning import tasks_to_share
 from pyspark_upsert_kafka.kafka.clients import RangeReader
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -41,7 +41,7 @@ from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.formats.row_hash import row_hashes
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 T = TypeVar("T")
 Changes = Iterator[tuple[RawBatch, Rows]]

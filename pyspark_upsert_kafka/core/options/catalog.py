@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.error_modes import ERROR_MODES
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import is_secret, resolve
 from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
@@ -41,7 +42,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     whole_number,
     whole_number_or_auto,
 )
-from pyspark_upsert_kafka.core.options.values import ErrorMode, ReadMode
+from pyspark_upsert_kafka.core.options.values import ReadMode
 from pyspark_upsert_kafka.core.receipts import call_of_text
 
 
@@ -328,9 +329,9 @@ _ERRORS = Section(
         Option("failOnDataLoss", boolean, True,
                "fail when offsets to be read no longer exist; `false` = log a warning, and continue at the next offset that exists",
                "`true`"),
-        Option("error-handling.mode", one_of(*get_args(ErrorMode)), "fail",
-               "what happens to a message that cannot be decoded or has a null key: `fail` (an error), `ignore` (it is "
-               "skipped, and a warning is logged), `log` (it is sent to the dead-letter topic), `column` (a row with `_error`)"),
+        Option("error-handling.mode", one_of(*ERROR_MODES), "fail",
+               "what happens to a message that cannot be decoded or has a null key: "
+               + ", ".join(f"`{mode}` ({meaning.in_words})" for mode, meaning in ERROR_MODES.items())),
         Option("error-handling.log.target", topic_name, None, "the dead-letter topic; required with `error-handling.mode` = `log`"),
         Option("properties.group.id", text, None,
                "streams: offsets of finished batches are committed to this consumer group, so that Kafka's own "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pyspark_upsert_kafka.core.error_modes import ERROR_MODES, modes_that
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST
@@ -140,8 +141,11 @@ def _check_snapshot(values: Mapping[str, Any]) -> None:
             "table is the result of all changes since the earliest offset. Use 'read.mode' = "
             "'changelog' to read from elsewhere."
         )
-    if values["error-handling.mode"] == "column":
-        raise OptionError("'error-handling.mode' = 'column' is for 'changelog' and 'append' reads.")
+    error_mode = values["error-handling.mode"]
+    if ERROR_MODES[error_mode].becomes == "column":
+        raise OptionError(
+            f"'error-handling.mode' = '{error_mode}' is for 'changelog' and 'append' reads."
+        )
 
 
 def _check_table_first(values: Mapping[str, Any], mode: ReadMode, *, stream: bool) -> None:
@@ -162,10 +166,11 @@ def _check_table_first(values: Mapping[str, Any], mode: ReadMode, *, stream: boo
             f"{start} is not allowed with 'scan.watermark.alignment.max-drift': the first batch is the whole table, "
             "whatever the times of its rows. Remove one of them."
         )
-    if values["error-handling.mode"] == "column":
+    error_mode = values["error-handling.mode"]
+    if ERROR_MODES[error_mode].becomes == "column":
         raise OptionError(
-            f"{start} is not allowed with 'error-handling.mode' = 'column': a message that cannot be decoded is no row of "
-            "a table. Use 'fail', 'ignore' or 'log'."
+            f"{start} is not allowed with 'error-handling.mode' = '{error_mode}': a message that cannot be decoded is no row of "
+            f"a table. Use {modes_that('fail', 'skip')}."
         )
 
 

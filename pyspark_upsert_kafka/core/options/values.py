@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
+from pyspark_upsert_kafka.core.error_modes import ERROR_MODES, BadMessages, ErrorMode
 from pyspark_upsert_kafka.core.masking import is_secret
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
@@ -16,8 +17,6 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.receipts import Call
 
 ReadMode = Literal["snapshot", "changelog", "append"]
-ErrorMode = Literal["fail", "ignore", "log", "column"]
-"""The values of ``error-handling.mode``; `error_handler` says what each does."""
 
 PositionMode = Literal[
     "earliest-offset",
@@ -192,6 +191,11 @@ class ReadOptions:
     def holds_table(self) -> bool:
         """Whether the topic's messages are changes of rows, of which the last one for each key counts."""
         return self.mode != "append" and not self.shows_images
+
+    @property
+    def bad_messages_become(self) -> BadMessages:
+        """What becomes of a message that cannot be decoded."""
+        return ERROR_MODES[self.error_mode].becomes
 
     @property
     def sends_dead_letters(self) -> bool:

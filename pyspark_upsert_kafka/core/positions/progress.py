@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
+from pyspark_upsert_kafka.core.error_modes import BadMessages
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
@@ -19,9 +20,6 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     TopicPartition,
     stream_offset,
 )
-
-BadMessages = Literal["fail", "column", "skip"]
-"""What happens to a bad message: the query fails, it is a row with ``_error``, or it is left out."""
 
 _STABLE = "stable"
 """The name in the latest offset of where readers of committed messages end, in partitions with open transactions."""
@@ -217,14 +215,10 @@ def _number(number: int | None) -> str:
 
 
 def bad_messages(options: ReadOptions) -> BadMessages:
-    """What happens to bad messages, with those that a format skips by ``ignore-parse-errors`` included.
-
-    A mode of ``error-handling.mode`` that is not named here counts as ``skip``.
-    """
+    """What happens to bad messages, with those that a format skips by ``ignore-parse-errors`` included."""
     formats = (options.table.key_format, options.table.value_format)
     skips = any(each and dict(each.options).get("ignore-parse-errors") for each in formats)
-    mode = options.error_mode
-    return mode if mode in ("fail", "column") and not skips else "skip"
+    return "skip" if skips else options.bad_messages_become
 
 
 def latest_offset(view: ClusterView, bad: BadMessages) -> dict[str, Any]:

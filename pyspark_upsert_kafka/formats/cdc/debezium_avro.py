@@ -1,20 +1,50 @@
 """``debezium-avro-confluent``: Debezium's envelopes in Avro whose messages name their schema, as Flink's format of this name reads them.
 
-Beyond Flink, Debezium's types and Kafka Connect's, which the schema names, become the table's, also in keys of Avro.
+Beyond Flink, Debezium's types and Kafka Connect's become the table's, also in keys of Avro: schemas in the registry say by
+``connect.name`` what values mean. Confluent's and Apicurio's converters write a Connect schema in properties that begin with
+``connect.``. Source: ``io.confluent.connect.avro.AvroData``.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from pyspark_upsert_kafka.formats import avro_confluent
+from pyspark_upsert_kafka.formats.avro.avro_columns import NamesInSchema
+from pyspark_upsert_kafka.formats.avro.avro_decoder import datum_decoder, resolve_columns
+from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
+from pyspark_upsert_kafka.formats.avro.avro_types import (
+    PRIMITIVES,
+    Array,
+    AvroType,
+    Map,
+    Record,
+    Reference,
+    Schema,
+    Union,
+)
+from pyspark_upsert_kafka.formats.cdc.connect_schema import ConnectSchema, texts
 from pyspark_upsert_kafka.formats.cdc.debezium_json import DEBEZIUM
 from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse, row_after, row_before
-from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec, Format
-from pyspark_upsert_kafka.formats.debezium_types.connect_avro import decoder
+from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec, Decoder, Format
+from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, SchemaDecoder
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.formats.cdc.columns_by_schema import RowMapping
 
 _NAME = "debezium-avro-confluent"
 
@@ -60,6 +90,217 @@ def _completed(envelopes: Format) -> Format:
         newest_schema=partial(_newest_schema, envelopes),
         with_schema_ids=envelopes.with_schema_ids,
         changes=partial(_changes, envelopes),
+    )
+
+
+_TYPES = {
+    "int": "int32",
+    "long": "int64",
+    "fixed": "bytes",
+    "enum": "string",
+    "record": "struct",
+    "error": "struct",
+}
+_NULLS = ("null", {"type": "null"})
+_UNKNOWN = ConnectSchema("unknown")
+_SHAPES = {"struct": Record, "array": Array, "map": Map}
+
+
+def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
+    """What reads one side, as ``avro-confluent`` does, but for the fields that have a semantic type.
+
+    Raises:
+        SchemaError: The given schema is wrong, or Avro cannot carry a column.
+    """
+    reader = None if given is None else parse_schema(given.text, given.origin)
+    if given is None or reader is None:
+        # JSON in a text may become a VARIANT, which Avro has no type for.
+        columns = replace(spec, schema=_texts_for_variants(spec.schema))
+        avro_confluent.decoder(columns, None)
+    else:
+        resolve_columns(reader, _mapping(given.text, spec.schema, None).physical)
+
+    def of_schema(registered: RegisteredSchema, prefix_length: int) -> Decoder:
+        from pyspark_upsert_kafka.formats.cdc.columns_by_schema import MappedDecoder
+
+        text = avro_confluent.whole_text(registered)
+        writer = parse_schema(text, registered.origin)
+        mapping = _mapping(text, spec.schema, reader)
+        plain = datum_decoder(writer, mapping.physical, reader=reader, prefix_length=prefix_length)
+        return MappedDecoder(plain, mapping)
+
+    return of_schema
+
+
+def _mapping(text: str, columns: StructType, reader: Schema | None) -> RowMapping:
+    """What becomes of messages that are written with the schema of this text. Raises SchemaError."""
+    from pyspark_upsert_kafka.formats.cdc.columns_by_schema import row_mapping
+
+    schema = connect_schema_of_avro(json.loads(text))
+    return row_mapping(_named_as_columns(schema, columns, reader), columns, lenient=False)
+
+
+def _texts_for_variants(columns: StructType) -> StructType:
+    return StructType(
+        [StructField(each.name, _text_for(each.dataType), each.nullable) for each in columns]
+    )
+
+
+def _text_for(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return _texts_for_variants(kind)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_text_for(kind.elementType), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, _text_for(kind.valueType), kind.valueContainsNull)
+    return StringType() if isinstance(kind, VariantType) else kind
+
+
+def _named_as_columns(
+    schema: ConnectSchema, columns: StructType, reader: Schema | None
+) -> ConnectSchema:
+    """The schema of a record, with its fields under the names of the columns, as Avro finds the field of a column.
+
+    Args:
+        schema: What the messages are written with. One that is no record is that of the only column.
+        columns: The columns.
+        reader: The reader's schema, whose fields may have other names, with aliases; None = there is none.
+    """
+    if schema.type != "struct" and len(columns) == 1:
+        return ConnectSchema("struct", fields={columns.names[0]: schema})
+    if reader is None:
+        return _named(schema, columns, None, {})
+    return _named(schema, columns, reader.type, reader.records)
+
+
+def _named(
+    schema: ConnectSchema,
+    wanted: DataType,
+    reader: AvroType | None,
+    records: Mapping[str, Record],
+) -> ConnectSchema:
+    seen = _of_shape(reader, schema.type, records)
+    if isinstance(wanted, StructType) and schema.type == "struct":
+        fields = {}
+        of_column = _fields(wanted.names, schema, seen)
+        for column in wanted.fields:
+            name, of_reader = of_column(column.name)
+            if name is not None:
+                part = schema.fields[name]
+                fields[column.name] = _named(part, column.dataType, of_reader, records)
+        return replace(schema, fields=fields)
+    if isinstance(wanted, ArrayType | MapType) and schema.items is not None:
+        inner = wanted.elementType if isinstance(wanted, ArrayType) else wanted.valueType
+        return replace(schema, items=_named(schema.items, inner, _items(seen), records))
+    return schema
+
+
+def _of_shape(reader: AvroType | None, kind: str, records: Mapping[str, Record]) -> AvroType | None:
+    """The record, array or map that the reader takes; None = it takes none."""
+    branches = reader.branches if isinstance(reader, Union) else (reader,)
+    found = (records[each.name] if isinstance(each, Reference) else each for each in branches)
+    shape = _SHAPES.get(kind)
+    return None if shape is None else next((e for e in found if isinstance(e, shape)), None)
+
+
+def _items(reader: AvroType | None) -> AvroType | None:
+    if isinstance(reader, Array):
+        return reader.items
+    return reader.values if isinstance(reader, Map) else None
+
+
+def _fields(
+    columns: Collection[str], schema: ConnectSchema, reader: AvroType | None
+) -> Callable[[str], tuple[str | None, AvroType | None]]:
+    """From a column to the name of its field in the schema, None = it has none; and the type that the reader takes it as."""
+    if not isinstance(reader, Record):
+        of_schema = NamesInSchema(schema.fields, columns)
+        return lambda column: (of_schema.of(column), None)
+    of_reader = {field.name: field for field in reader.fields}
+    names = NamesInSchema(of_reader, columns)
+
+    def field(column: str) -> tuple[str | None, AvroType | None]:
+        name = names.of(column)
+        if name is None:
+            return None, None
+        found = of_reader[name]
+        written = (n for n in (found.name, *found.aliases) if n in schema.fields)
+        return next(written, None), found.type
+
+    return field
+
+
+def connect_schema_of_avro(declared: Any) -> ConnectSchema:
+    """The Connect schema that an Avro schema stands for.
+
+    What no Connect schema has, such as a union of several types, is of type ``unknown``, and so is a record within
+    itself: they have no semantic type. A named type that says nothing of Connect has its own name, as in the converter.
+
+    Args:
+        declared: The JSON of a valid Avro schema.
+    """
+    return _AvroSchemas().schema(declared, "")
+
+
+class _AvroSchemas:
+    """The schemas of named types, which stand in the text once and are named after that."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, ConnectSchema] = {}
+
+    def schema(self, declared: Any, space: str) -> ConnectSchema:
+        if isinstance(declared, list):
+            return self._union(declared, space)
+        if isinstance(declared, str):
+            return self._named(declared, space)
+        if isinstance(declared["type"], list | dict):
+            return self.schema(declared["type"], space)
+        if declared["type"] in ("record", "error", "enum", "fixed"):
+            return self._definition(declared, space)
+        return self._plain(declared, space)
+
+    def _union(self, branches: list[Any], space: str) -> ConnectSchema:
+        others = [branch for branch in branches if branch not in _NULLS]
+        if len(others) != 1:
+            return _UNKNOWN
+        return replace(self.schema(others[0], space), optional=len(branches) > 1)
+
+    def _named(self, name: str, space: str) -> ConnectSchema:
+        full = name if "." in name or not space else f"{space}.{name}"
+        known = self.known.get(full) or self.known.get(name)
+        return known or ConnectSchema(_TYPES.get(name, name))
+
+    def _definition(self, declared: Mapping[str, Any], space: str) -> ConnectSchema:
+        name = declared["name"]
+        space = name.rpartition(".")[0] if "." in name else declared.get("namespace", space)
+        full = f"{space}.{name.rpartition('.')[2]}" if space else name
+        self.known[full] = _UNKNOWN
+        fields = {
+            field["name"]: self.schema(field["type"], space) for field in declared.get("fields", [])
+        }
+        self.known[full] = _schema(declared, full, fields=fields)
+        return self.known[full]
+
+    def _plain(self, declared: Mapping[str, Any], space: str) -> ConnectSchema:
+        if declared["type"] == "array":
+            return _schema(declared, items=self.schema(declared["items"], space))
+        if declared["type"] == "map":
+            values = self.schema(declared["values"], space)
+            return _schema(declared, items=values, keys=ConnectSchema("string"))
+        if declared["type"] in PRIMITIVES:
+            return _schema(declared)
+        return self._named(declared["type"], space)
+
+
+def _schema(
+    declared: Mapping[str, Any], full_name: str | None = None, **parts: Any
+) -> ConnectSchema:
+    kind, name = declared.get("connect.type"), declared.get("connect.name")
+    return ConnectSchema(
+        kind if isinstance(kind, str) else _TYPES.get(declared["type"], declared["type"]),
+        name if isinstance(name, str) else full_name,
+        texts(declared.get("connect.parameters")),
+        **parts,
     )
 
 

@@ -90,7 +90,7 @@ def _changes(spec: ChangeSpec) -> ChangeDecoder:
 
 def _with_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
     """Decodes envelopes beside their schemas, which say what the values of the columns mean."""
-    from pyspark_upsert_kafka.formats.debezium_types.connect_json import (
+    from pyspark_upsert_kafka.formats.cdc.connect_json import (
         AdvisedDecoder,
         SchemaDecoder,
     )
@@ -106,7 +106,7 @@ def _with_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
 
 def _without_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
     """Decodes envelopes alone; of values that only a schema explains, errors say what to set."""
-    from pyspark_upsert_kafka.formats.debezium_types.connect_json import AdvisedDecoder
+    from pyspark_upsert_kafka.formats.cdc.connect_json import AdvisedDecoder
 
     unknown = _counts_unknown(spec.value.schema, _SEND)
     if unknown is not None:
@@ -141,7 +141,7 @@ FORMAT = json_format(
 
 def _key_decoder(spec: CodecSpec) -> Decoder:
     """Compiles the decoder of keys. Raises as that of ``json`` does."""
-    from pyspark_upsert_kafka.formats.debezium_types.connect_json import (
+    from pyspark_upsert_kafka.formats.cdc.connect_json import (
         AdvisedDecoder,
         SchemaDecoder,
     )

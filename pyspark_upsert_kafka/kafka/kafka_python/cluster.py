@@ -19,18 +19,18 @@ from kafka.errors import KafkaError
 from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.cluster import (
     BackgroundCommits,
     Cluster,
     OffsetLookup,
     lent,
 )
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.errors import retrying
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
+from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint
+from pyspark_upsert_kafka.kafka.retrying import Outage, Timeouts
 
 T = TypeVar("T")
 

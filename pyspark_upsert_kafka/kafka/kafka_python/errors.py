@@ -9,15 +9,15 @@ from typing import Any
 
 from kafka import errors
 
-from pyspark_upsert_kafka.kafka.connections import failures
-from pyspark_upsert_kafka.kafka.connections.failures import (
+from pyspark_upsert_kafka.kafka import failures
+from pyspark_upsert_kafka.kafka.failures import (
     AttemptError,
     ClientErrors,
     Failure,
     Kind,
     explained,
 )
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying, Timeouts
+from pyspark_upsert_kafka.kafka.retrying import Retrying, Timeouts
 
 _SECURITY = frozenset({
     "AuthenticationFailedError", "AuthenticationMethodNotSupported", "IllegalSaslStateError",

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_offset,
     answered_topic,
 )
-from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.cluster import SILENT, Address, KafkaPythonCluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client

@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.core.masking import OutsideText, is_secret
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
-from pyspark_upsert_kafka.kafka.connections import tls
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
+from pyspark_upsert_kafka.kafka import tls
+from pyspark_upsert_kafka.kafka.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from pyspark_upsert_kafka.logins import own_tokens

@@ -25,18 +25,9 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.connections.failures import Kind
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Timeouts
-from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import (
-    BATCH_BYTES,
-    Fetched,
-    Fetcher,
-    header_bytes,
-)
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.kafka_python.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import (
     connect_timeouts,
@@ -51,6 +42,15 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     create_no_topics,
     open_client,
 )
+from pyspark_upsert_kafka.kafka.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.range_fetch import (
+    BATCH_BYTES,
+    Fetched,
+    Fetcher,
+    header_bytes,
+)
+from pyspark_upsert_kafka.kafka.raw_batch import BAD_HEADERS, RawBatch
+from pyspark_upsert_kafka.kafka.retrying import Outage, Timeouts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -23,12 +23,11 @@ from pyspark_upsert_kafka.core.errors import (
 from pyspark_upsert_kafka.core.metadata import Headers
 from pyspark_upsert_kafka.core.options.properties import PREFIX, Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
+from pyspark_upsert_kafka.kafka.client_pool import Lease, PartitionLookups, Pool
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
-from pyspark_upsert_kafka.kafka.connections.failures import (
+from pyspark_upsert_kafka.kafka.failures import (
     ClientErrors,
 )
-from pyspark_upsert_kafka.kafka.connections.pool import Lease, PartitionLookups, Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import CLOSE_TIMEOUT_S, Timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import (
     connect_timeouts,
@@ -56,6 +55,7 @@ from pyspark_upsert_kafka.kafka.messages import (
     partition_of,
     raise_if_fatal,
 )
+from pyspark_upsert_kafka.kafka.retrying import CLOSE_TIMEOUT_S, Timeouts
 
 DELIVERY_CHECK_S = 1.0
 """After so long without a delivery report it is checked whether the client has a fatal error."""

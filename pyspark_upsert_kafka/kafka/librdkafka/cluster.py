@@ -22,6 +22,7 @@ from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
+from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.cluster import (
     EARLIEST,
     LATEST,
@@ -32,13 +33,12 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_topic,
     lent,
 )
-from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.port_protocol import protocol_hint
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying, Timeouts
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.group_consumer import GroupConsumer
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
+from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint
+from pyspark_upsert_kafka.kafka.retrying import Outage, Retrying, Timeouts
 
 T = TypeVar("T")
 

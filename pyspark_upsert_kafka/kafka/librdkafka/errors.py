@@ -14,9 +14,9 @@ from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import OutsideText
-from pyspark_upsert_kafka.kafka.connections import failures
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind, explained
-from pyspark_upsert_kafka.kafka.connections.tls import tls_context
+from pyspark_upsert_kafka.kafka import failures
+from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.tls import tls_context
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS
 
 _KINDS = {

@@ -14,7 +14,6 @@ from pyspark_upsert_kafka.core import key_stores
 from pyspark_upsert_kafka.core.errors import OptionError, RetriableBrokerError, warn_once
 from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
-from pyspark_upsert_kafka.kafka.connections.retrying import Timeouts
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.native import (
     Login,
@@ -23,6 +22,7 @@ from pyspark_upsert_kafka.kafka.native import (
     can_log_in,
     is_on,
 )
+from pyspark_upsert_kafka.kafka.retrying import Timeouts
 from pyspark_upsert_kafka.logins.jaas import without_jaas
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS, AsksItself, LoginTokens
 from pyspark_upsert_kafka.logins.rented_kafka import msk_region

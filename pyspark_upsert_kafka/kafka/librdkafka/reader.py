@@ -23,26 +23,26 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail, Headers
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.connections.failures import Kind, explained
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.fetching.pooled_reader import (
+from pyspark_upsert_kafka.kafka.failures import Kind, explained
+from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
+from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
+from pyspark_upsert_kafka.kafka.native import BatchConsumer, Event, can_take, takes
+from pyspark_upsert_kafka.kafka.pooled_reader import (
     LARGE_FETCH,
     MEDIUM_FETCH,
     SMALL_FETCH,
     PooledReader,
 )
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import (
+from pyspark_upsert_kafka.kafka.range_fetch import (
     BATCH_BYTES,
     Fetched,
     Fetcher,
     header_bytes,
 )
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import BAD_HEADERS, RawBatch, numbers
-from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
-from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
-from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
-from pyspark_upsert_kafka.kafka.native import BatchConsumer, Event, can_take, takes
+from pyspark_upsert_kafka.kafka.raw_batch import BAD_HEADERS, RawBatch, numbers
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

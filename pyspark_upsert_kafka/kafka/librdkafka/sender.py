@@ -14,9 +14,9 @@ import confluent_kafka as ck
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee, required_acks
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError, RetriableDeliveryError
 from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.kafka.client_pool import Lease, PartitionLookups, Pool
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
-from pyspark_upsert_kafka.kafka.connections.failures import explained
-from pyspark_upsert_kafka.kafka.connections.pool import Lease, PartitionLookups, Pool
+from pyspark_upsert_kafka.kafka.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client

@@ -23,10 +23,9 @@ from pyspark_upsert_kafka.core.errors import (
 )
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.receipts import GroupOffset
+from pyspark_upsert_kafka.kafka.client_pool import Lease
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
-from pyspark_upsert_kafka.kafka.connections.failures import Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.pool import Lease
-from pyspark_upsert_kafka.kafka.connections.retrying import CLOSE_TIMEOUT_S, Retrying, Timeouts
+from pyspark_upsert_kafka.kafka.failures import Failure, Kind
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify, kind_of
 from pyspark_upsert_kafka.kafka.librdkafka.group_consumer import GroupConsumer
@@ -40,6 +39,7 @@ from pyspark_upsert_kafka.kafka.librdkafka.sender import (
 )
 from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.kafka.native import BatchProducer, takes
+from pyspark_upsert_kafka.kafka.retrying import CLOSE_TIMEOUT_S, Retrying, Timeouts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import confluent_kafka as ck
 
 from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch, numbers
 from pyspark_upsert_kafka.kafka.native.library import (
     CONSUMER,
     ErrorReports,
@@ -33,6 +32,7 @@ from pyspark_upsert_kafka.kafka.native.message_pointers import (
     fields_of,
     timestamps_of,
 )
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch, numbers
 
 CHUNK = 5_000
 """Messages taken at once at most."""

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topi
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table, table_to_read
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 
 _AT_ONCE = 100

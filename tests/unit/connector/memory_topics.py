@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.cluster import timestamp_offsets
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.unit.connector.fake_cluster import FakeCluster
 
 NO_TIME = -1

@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.connector import bad_messages
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage, with_format_hint
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import DecodeError
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 REASON = (
     "field 'a\x1b[2J\u202e' at http://me:s3cret@host\nERROR Basic bWU6czNjcmV0 \ud83d" + "x" * 9_000

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 
 class Large:

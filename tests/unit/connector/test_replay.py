@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topi
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import ReadSettings
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 
 Message = tuple["bytes | None", "bytes | None", int, list[tuple[str, bytes]]]

@@ -15,6 +15,7 @@ import pytest
 
 import pyspark_upsert_kafka
 from pyspark_upsert_kafka.core import errors
+from pyspark_upsert_kafka.core.error_modes import ErrorMode
 from pyspark_upsert_kafka.core.errors import (
     BrokerError,
     CheckpointError,
@@ -31,7 +32,6 @@ from pyspark_upsert_kafka.core.errors import (
     shown,
 )
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
-from pyspark_upsert_kafka.core.options.values import ErrorMode
 from pyspark_upsert_kafka.formats.json.json_document import parse
 
 EVERY = [

@@ -26,7 +26,7 @@ from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
 from pyspark_upsert_kafka.formats.decoding import RowField, RowPath, UnreadableError
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 
 # --- the format: a message is a list of Python's literals ---

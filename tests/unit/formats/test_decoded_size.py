@@ -28,7 +28,7 @@ from pyspark_upsert_kafka.formats.avro.avro_defaults import long
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoded_size import slot_bytes
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.unit import children
 from tests.unit.formats.avro import codecs as avro
 from tests.unit.formats.csv import codecs as csv

@@ -37,8 +37,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.json.json_schema import columns_of, derived_schema
-from pyspark_upsert_kafka.formats.json_registry import FORMAT
+from pyspark_upsert_kafka.formats.json_registry import FORMAT, columns_of, derived_schema
 from tests.laws import law
 from tests.unit.formats.json.codecs import batch, columns, encoder, required, seen
 from tests.unit.formats.json.codecs import decoder as plain_decoder

@@ -10,14 +10,14 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
+from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.clients import RangeReader, ReadSettings
 from pyspark_upsert_kafka.kafka.cluster import EARLIEST, Cluster, OffsetLookup
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Timeouts
-from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import Fetched
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.failures import ClientErrors
+from pyspark_upsert_kafka.kafka.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.range_fetch import Fetched
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.retrying import Outage, Timeouts
 
 Log = Mapping[int, tuple[bytes | None, bytes | None]]
 """Keys and values by their offsets, which may have gaps."""

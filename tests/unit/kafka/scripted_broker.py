@@ -15,15 +15,15 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
+from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.cluster import EARLIEST, Cluster, OffsetLookup
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.pool import Pool
-from pyspark_upsert_kafka.kafka.connections.retrying import Outage, Retrying, Timeouts
-from pyspark_upsert_kafka.kafka.fetching.loss_checks import LossChecks
-from pyspark_upsert_kafka.kafka.fetching.pooled_reader import PooledReader
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import Fetched
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind
+from pyspark_upsert_kafka.kafka.loss_checks import LossChecks
+from pyspark_upsert_kafka.kafka.pooled_reader import PooledReader
+from pyspark_upsert_kafka.kafka.range_fetch import Fetched
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.retrying import Outage, Retrying, Timeouts
 from tests.unit.connector.fake_cluster import Clock
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.connections.retrying import Timeouts
+from pyspark_upsert_kafka.kafka.retrying import Timeouts
 
 TOPIC = {"t": TopicInfo("id", 2)}
 

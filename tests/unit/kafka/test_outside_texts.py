@@ -17,13 +17,13 @@ import pyspark_upsert_kafka
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors, Failure, Kind
-from pyspark_upsert_kafka.kafka.connections.retrying import Retrying, Timeouts
+from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonFetcher
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
+from pyspark_upsert_kafka.kafka.retrying import Retrying, Timeouts
 
 ROOT = Path(pyspark_upsert_kafka.__file__).parent / "kafka"
 SECRET = "pa55word"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_upsert_kafka.kafka.connections.pool import PartitionLookups
+from pyspark_upsert_kafka.kafka.client_pool import PartitionLookups
 
 
 @pytest.mark.parametrize(("topics", "seconds"), [(1, 1), (20, 20)])

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_offset,
     answered_topic,
 )
-from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Kind
 
 TP = TopicPartition("t", 0)
 

@@ -18,7 +18,8 @@ from pyspark_upsert_kafka.logins import login_tokens
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
 from pyspark_upsert_kafka.logins.rented_kafka import event_hubs_host
 from pyspark_upsert_kafka.logins.token_providers import tokens_of
-from tests.unit.registry.fake_registry import SILENCE, Endless, FakeRegistry, serving
+from tests.http_server import SILENCE, Endless
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 SHOP = "shop.servicebus.windows.net"
 HEADER, SECRET = "s3cr3t-header", "geh3im~secret"

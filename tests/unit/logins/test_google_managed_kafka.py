@@ -20,7 +20,8 @@ from pyspark_upsert_kafka.logins import login_tokens
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
 from pyspark_upsert_kafka.logins.rented_kafka import is_google
 from pyspark_upsert_kafka.logins.token_providers import tokens_of
-from tests.unit.registry.fake_registry import SILENCE, Endless, FakeRegistry, serving
+from tests.http_server import SILENCE, Endless
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ACCOUNT = "spark@shop.iam.gserviceaccount.com"
 TOKEN = "ya29.c.b0Aaekm1K_secret-part"

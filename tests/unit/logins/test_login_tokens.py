@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
 from pyspark_upsert_kafka.core.masking import OutsideText
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
+from pyspark_upsert_kafka.kafka.failures import ClientErrors
 from pyspark_upsert_kafka.logins import login_tokens
 from pyspark_upsert_kafka.logins.login_tokens import (
     AsksItself,

@@ -9,7 +9,8 @@ import pytest
 import trustme
 
 from pyspark_upsert_kafka.logins.own_tokens import TokenEndpoint, TokenEndpointError
-from tests.unit.registry.fake_registry import SILENCE, FakeRegistry, serving
+from tests.http_server import SILENCE
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 SECRET = "geheim:%ü"
 ANSWER = (200, {"access_token": "opaque", "expires_in": 60})

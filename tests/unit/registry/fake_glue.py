@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import UUID
 
-SILENCE = None
-"""In place of an answer: the connection stays open, and nothing comes."""
+from tests.http_server import Answer, Asked, http_server
 
-Answer = tuple[int, Any] | None
+Said = tuple[int, Any] | None
 
 
-def error(code: str, message: str = "no.", status: int = 400) -> Answer:
+def error(code: str, message: str = "no.", status: int = 400) -> Said:
     """An error as Glue answers it."""
     return status, {"__type": code, "Message": message}
 
@@ -35,7 +31,7 @@ class FakeGlue:
     """
 
     url: str = ""
-    answers: dict[str, list[Answer]] = field(default_factory=dict)
+    answers: dict[str, list[Said]] = field(default_factory=dict)
     versions: dict[str, dict[str, Any]] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
@@ -56,7 +52,7 @@ class FakeGlue:
         """What was asked for."""
         return [action for action, _ in self.asked]
 
-    def answer(self, action: str, asked: dict[str, Any]) -> Answer:
+    def answer(self, action: str, asked: dict[str, Any]) -> Said:
         """What it says now."""
         answers = self.answers.get(action)
         if answers is not None:
@@ -69,35 +65,14 @@ class FakeGlue:
 @contextmanager
 def serving() -> Iterator[FakeGlue]:
     """A Glue that runs."""
-    glue, over = FakeGlue(), threading.Event()
+    glue = FakeGlue()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            action = self.headers["X-Amz-Target"].removeprefix("AWSGlue.")
-            glue.asked.append((action, asked))
-            glue.headers = dict(self.headers)
-            answer = glue.answer(action, asked)
-            if answer is SILENCE:
-                over.wait(60)
-                return
-            status, content = answer
-            sent = content if isinstance(content, bytes) else json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(sent)))
-            self.end_headers()
-            self.wfile.write(sent)
+    def answer(asked: Asked) -> Answer | None:
+        action = asked.headers["X-Amz-Target"].removeprefix("AWSGlue.")
+        glue.asked.append((action, asked.body))
+        glue.headers = dict(asked.headers)
+        said = glue.answer(action, asked.body)
+        return None if said is None else Answer(*said)
 
-        def log_message(self, *args):
-            """Keep the test's output clean."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        glue.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield glue
-        finally:
-            over.set()
-            server.shutdown()
-            thread.join()
+    with http_server(answer) as glue.url:
+        yield glue

@@ -18,13 +18,12 @@ from pyspark_upsert_kafka.connector.format_catalog import format_named, format_o
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.formats.cdc.connect_schema import connect_schema
 from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec
-from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema
 from tests.laws import law
-from tests.unit.formats.cdc import decoding
+from tests.unit.formats.cdc import avro_converter, decoding
 from tests.unit.formats.cdc.decoding import checked, rows_of
 from tests.unit.formats.cdc.test_laws import copies, one_by_one, said
-from tests.unit.formats.debezium_types import avro_converter
 from tests.unit.formats.json.codecs import columns
 from tests.unit.registry.fake_registry import FakeRegistry
 from tools.recorded_debezium import TOPIC, Recorded, record

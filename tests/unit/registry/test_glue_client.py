@@ -21,8 +21,9 @@ from pyspark_upsert_kafka.registry.glue_client import (
 from pyspark_upsert_kafka.registry.glue_request import GlueAccess, call, forget_clients
 from pyspark_upsert_kafka.registry.rest import Patience
 from pyspark_upsert_kafka.registry.unknown_ids import UnknownIds
+from tests.http_server import SILENCE
 from tests.local_glue import CREDENTIALS
-from tests.unit.registry.fake_glue import SILENCE, FakeGlue, error
+from tests.unit.registry.fake_glue import FakeGlue, error
 
 V1, V2 = UUID(int=1), UUID(int=2)
 QUICK = Patience(silent_s=0.2, all_s=0.5, backoff=Backoff(0.01, 0.02, random=lambda: 0.5))

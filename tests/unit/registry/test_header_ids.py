@@ -35,7 +35,7 @@ from pyspark_upsert_kafka.core.metadata import METADATA, SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.guid_registry import (
     AVRO_KEY,
     AVRO_VALUE,

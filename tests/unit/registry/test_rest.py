@@ -37,7 +37,8 @@ from pyspark_upsert_kafka.core.errors import (
 from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.access import Access, addresses
 from pyspark_upsert_kafka.registry.rest import Patience
-from tests.unit.registry.fake_registry import SILENCE, Endless, FakeRegistry, serving
+from tests.http_server import SILENCE, Endless
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 HERE = "/schemas/ids/7"
 GOOD = (200, {"schema": '"long"'})

@@ -24,10 +24,11 @@ from pyspark_upsert_kafka.registry import rest
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.rest import Patience
 from tests import given_tokens
+from tests.http_server import Endless
 from tests.table_options import table_options
 from tests.token_endpoint import TokenEndpoint
 from tests.unit.registry.avro_confluent_codecs import settings, settings_of, spec
-from tests.unit.registry.fake_registry import Endless, FakeRegistry, serving
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ROOT = Path(__file__).parents[3]
 HERE = "/schemas/ids/7"

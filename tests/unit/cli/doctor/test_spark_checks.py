@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pyspark_upsert_kafka.cli import main
+from pyspark_upsert_kafka.cli.doctor.asked_spark import LookedUp, VersionFacts, WorkerFacts
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.spark_checks import (
     FILTER_PUSHDOWN,
@@ -16,9 +17,6 @@ from pyspark_upsert_kafka.cli.doctor.spark_checks import (
     STATE_STORE,
     UNIX_SOCKETS,
     WORKER_REUSE,
-    LookedUp,
-    VersionFacts,
-    WorkerFacts,
     check_java,
     check_no_worker,
     check_settings,

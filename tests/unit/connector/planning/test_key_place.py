@@ -28,8 +28,8 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share, TopicPartition
 from pyspark_upsert_kafka.core.table import Table, table_to_read
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
 from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 
 PARTITIONS = 5

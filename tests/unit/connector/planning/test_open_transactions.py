@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, StreamOffset, TopicPartition
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.unit.connector.fake_cluster import World, stream_options, world
 
 PLACE = TopicPartition("t", 0)

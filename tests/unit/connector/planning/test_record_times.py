@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL, Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import Alignment
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.unit.connector.fake_cluster import stream_options, table, world
 from tests.unit.connector.fake_spark import needs_limits
 

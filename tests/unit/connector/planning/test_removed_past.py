@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 from tests.unit.connector.fake_cluster import Clock, FakeCluster, stream_options
 

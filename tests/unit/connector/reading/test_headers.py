@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.reading.task_reading import with_headers
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 ORDER, INVOICE, TENANT = ("type", b"Order"), ("type", b"Invoice"), ("tenant", b"7")
 

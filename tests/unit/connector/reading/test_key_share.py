@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 
 IDS = ["1", "2", "3", " 1", "null", '"x"']

@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import spread
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 from tests.unit.connector.memory_topics import NO_TIME, MemoryTopics, Message
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage, first_per_message
 from pyspark_upsert_kafka.connector.reading.decoded_messages import select
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 BATCH = RawBatch(
     "t", 0, BytesColumn.of([b"k"] * 4), BytesColumn.of([b"v", None, b"v", None]), [5, 6, 7, 8]

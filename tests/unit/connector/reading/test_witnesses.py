@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.connector.reading.reading_past_end import holds, stand
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import DataLossError
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from pyspark_upsert_kafka.formats.avro.avro_schema import DEEPEST, parse_schema
 from pyspark_upsert_kafka.formats.avro_confluent import with_definitions
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.formats.decoded_size import MAX_ROW_BYTES
-from pyspark_upsert_kafka.kafka.fetching.raw_batch import RawBatch
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.unit.formats.avro.codecs import columns_of, datum_decoder, datum_encoder
 from tests.unit.formats.avro.corpus import written
 from tests.unit.formats.json.codecs import batch

@@ -15,11 +15,11 @@ from pyspark_upsert_kafka.connector.format_catalog import format_named, key_form
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.cdc import debezium_avro
+from pyspark_upsert_kafka.formats.cdc.connect_schema import connect_schema
 from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
-from pyspark_upsert_kafka.formats.debezium_types.connect_schema import connect_schema
 from tests.laws import law
+from tests.unit.formats.cdc import avro_converter
 from tests.unit.formats.codec_specs import codec_spec
-from tests.unit.formats.debezium_types import avro_converter
 from tests.unit.formats.listed import good_rows
 from tests.unit.formats.registry_codecs import PREFIX, Codecs, rows_of
 

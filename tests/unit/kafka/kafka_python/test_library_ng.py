@@ -10,7 +10,7 @@ import pytest
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.kafka.connections.failures import AttemptError, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Kind
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from tests.unit.connector.fake_cluster import Clock
 

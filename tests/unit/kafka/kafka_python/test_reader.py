@@ -12,12 +12,12 @@ from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
-from pyspark_upsert_kafka.kafka.connections.retrying import ReadWaits
-from pyspark_upsert_kafka.kafka.fetching.loss_checks import LOSS_CHECKS, PlannedTopic
-from pyspark_upsert_kafka.kafka.fetching.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python import reader
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonFetcher
+from pyspark_upsert_kafka.kafka.loss_checks import LOSS_CHECKS, PlannedTopic
+from pyspark_upsert_kafka.kafka.range_fetch import RangeFetch
+from pyspark_upsert_kafka.kafka.retrying import ReadWaits
 
 RANGE = Range("t", 0, 0, 10)
 

@@ -8,13 +8,14 @@ import json
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.connections.failures import ClientErrors
+from pyspark_upsert_kafka.kafka.failures import ClientErrors
 from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     TokenError,
     token_provider,
 )
+from tests.http_server import Endless
 from tests.token_endpoint import TokenEndpoint
-from tests.unit.registry.fake_registry import Endless, serving
+from tests.unit.registry.fake_registry import serving
 
 OIDC = "sasl.oauthbearer."
 CLIENT = ("an id", "geheim:%ü")

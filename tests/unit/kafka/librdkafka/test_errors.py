@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.query_end import why_it_ended
-from pyspark_upsert_kafka.kafka.connections.failures import Kind
+from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
 from pyspark_upsert_kafka.kafka.librdkafka.transaction import (
     LibrdkafkaTransactionalSender,

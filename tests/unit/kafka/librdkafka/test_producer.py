@@ -8,7 +8,7 @@ from typing import Any, cast
 import confluent_kafka as ck
 import pytest
 
-from pyspark_upsert_kafka.kafka.connections.pool import PartitionLookups
+from pyspark_upsert_kafka.kafka.client_pool import PartitionLookups
 from pyspark_upsert_kafka.kafka.librdkafka.errors import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports, OpenProducer, connected
 

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.connections.failures import explained
+from pyspark_upsert_kafka.kafka.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka import reader
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors
 from pyspark_upsert_kafka.kafka.librdkafka.reader import Connection, LibrdkafkaFetcher

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from pyspark_upsert_kafka.kafka.connections.failures import Kind
+from pyspark_upsert_kafka.kafka.failures import Kind
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
 
 NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token: "

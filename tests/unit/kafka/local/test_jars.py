@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.kafka.local import jars
 from pyspark_upsert_kafka.kafka.local.jars import broker_jars
+from tests.http_server import Answer, Asked, http_server
 
 FILES = {f"org/example/{name}/1.0/{name}-1.0.jar": name.encode() * 999 for name in ("one", "two")}
 
@@ -37,30 +36,18 @@ def repository(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     monkeypatch.setattr(jars, "_PAUSE_SECONDS", 0.0)
     repository = Repository()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            path = self.path.removeprefix("/maven2/")
-            repository.asked.append(path)
-            if repository.failures:
-                repository.failures -= 1
-                self.send_error(503)
-            elif path not in repository.files:
-                self.send_error(404)
-            else:
-                self.send_response(200)
-                self.end_headers()
-                self.wfile.write(repository.files[path])
+    def answer(asked: Asked) -> Answer:
+        path = asked.path.removeprefix("/maven2/")
+        repository.asked.append(path)
+        if repository.failures:
+            repository.failures -= 1
+            return Answer(503)
+        found = repository.files.get(path)
+        return Answer(404) if found is None else Answer(200, found)
 
-        def log_message(self, *args):
-            """Keep the test's output clean."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        repository.url = f"http://127.0.0.1:{server.server_address[1]}/maven2/"
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with http_server(answer) as url:
+        repository.url = f"{url}/maven2/"
         yield repository
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""How the messages of a range are read, whichever client is used."""
