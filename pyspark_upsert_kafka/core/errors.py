@@ -24,7 +24,7 @@ import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
@@ -301,13 +301,17 @@ def shown(data: bytes | None) -> str:
 _warned: set[str] = set()
 
 
-def warn_once(*texts: str) -> None:
+def warn_once(*texts: str, detail: Callable[[], str] = str) -> None:
     """Logs each text as a warning, unless this process has done so before.
 
     To be called where a query is planned, on the driver: Spark plans a streaming write again for every
     micro-batch. A text that names its topic is logged for each topic.
+
+    Args:
+        texts: The texts.
+        detail: Gives what stands behind a text when it is logged, such as an example. With another one it is the same text.
     """
     for text in texts:
         if text not in _warned:
             _warned.add(text)
-            logger.warning(text)
+            logger.warning("%s%s", text, detail())

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pyspark_upsert_kafka import merge_sink
+from tests import merge_law
 from tests.lakehouse.engines import Lake
 
 TABLES = int(os.environ.get("LAKEHOUSE_TABLES", "1"))
@@ -107,3 +108,24 @@ def test_the_table_does_not_depend_on_the_batches(lake: Lake, deletes: str, numb
     found = lake.rows(table)
     assert len(found) == len(set(found))
     assert set(found) == expected
+
+
+LAWS = [(check, way) for check, way in merge_law.LAWS if way.sequence or way.nulls or way.place]
+
+
+@pytest.mark.parametrize("number", range(TABLES))
+@pytest.mark.parametrize("first", range(3))
+def test_the_table_is_that_of_a_model(lake: Lake, first: int, number: int) -> None:
+    """The law of sequences, partial updates and partitions; ``LAKEHOUSE_TABLES=20`` has every way to merge."""
+    laws = [law for law in LAWS if lake.engine.name == "delta" or not law[1].place]
+    check, way = laws[(first * 5 + number) % len(laws)]
+
+    def merging(way: merge_law.Way, batches: list[list[merge_law.Row]]) -> merge_law.Histories:
+        table = lake.create(way.table)
+        sink = merge_sink(table, **way.arguments)
+        for batch_id, rows in enumerate(batches):
+            batch = lake.session.createDataFrame(rows, merge_law.COLUMNS)
+            sink(batch.repartition(3), batch_id)
+        return merge_law.by_history(row.asDict() for row in lake.read(table).collect())
+
+    check(merging, way, random.Random(f"{first} {number}"))

@@ -8,10 +8,16 @@ import pytest
 
 from tests.conftest import Broker
 from tests.lakehouse.engines import ICEBERG, Lake
-from tests.spark.pages import DATABASE_TO_ICEBERG, LAKEHOUSE, LAKEHOUSE_TABLES, check_page
+from tests.spark.pages import (
+    DATABASE_TO_ICEBERG,
+    LAKEHOUSE,
+    LAKEHOUSE_ORDER,
+    LAKEHOUSE_TABLES,
+    check_page,
+)
 
 OTHER = {"iceberg": "Delta Lake", "delta": "Iceberg"}
-FOR_BOTH = [LAKEHOUSE, LAKEHOUSE_TABLES]
+FOR_BOTH = [LAKEHOUSE, LAKEHOUSE_TABLES, LAKEHOUSE_ORDER]
 PAGES = [*FOR_BOTH, DATABASE_TO_ICEBERG] if ICEBERG.fits else FOR_BOTH
 
 

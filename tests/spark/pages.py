@@ -23,6 +23,7 @@ from tools.recorded_debezium import TOPIC as RECORDED
 ROOT = Path(__file__).parents[2]
 LAKEHOUSE = ROOT / "docs" / "lakehouse.md"
 LAKEHOUSE_TABLES = ROOT / "docs" / "lakehouse-tables.md"
+LAKEHOUSE_ORDER = ROOT / "docs" / "lakehouse-order.md"
 GLUE = "http://localhost:5000"
 DATABASE_TO_ICEBERG = ROOT / "docs" / "database-to-iceberg.md"
 

@@ -12,6 +12,7 @@ from tests.spark.pages import (
     DATABASE_TO_ICEBERG,
     GLUE,
     LAKEHOUSE,
+    LAKEHOUSE_ORDER,
     LAKEHOUSE_TABLES,
     ROOT,
     check_page,
@@ -22,7 +23,7 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if "```python" in page.read_text(encoding="utf-8")
     # tests/lakehouse/test_page.py runs these, on the Sparks that table formats are made for.
-    and page not in (LAKEHOUSE, LAKEHOUSE_TABLES, DATABASE_TO_ICEBERG)
+    and page not in (LAKEHOUSE, LAKEHOUSE_TABLES, LAKEHOUSE_ORDER, DATABASE_TO_ICEBERG)
 ]
 
 

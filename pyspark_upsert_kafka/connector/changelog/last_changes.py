@@ -180,8 +180,8 @@ def newest_first(columns: ChangeColumns, time: str) -> list[Column]:
     return [*times, *map(f.desc, (*columns.place, columns.offset))]
 
 
-def in_several_partitions(columns: ChangeColumns, by_key: WindowSpec) -> Column:
-    """Whether a key has changes in several partitions.
+def places_of_key(columns: ChangeColumns, by_key: WindowSpec) -> Column:
+    """The lowest and the highest partition in which a key has changes, as an array; NULL if there is only one.
 
     Args:
         columns: The columns.
@@ -192,7 +192,8 @@ def in_several_partitions(columns: ChangeColumns, by_key: WindowSpec) -> Column:
 
     of_key = by_key.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     place = f.struct(*columns.place)
-    return f.min(place).over(of_key) != f.max(place).over(of_key)
+    lowest, highest = f.min(place).over(of_key), f.max(place).over(of_key)
+    return f.when(lowest != highest, f.array(lowest, highest))
 
 
 _KINDS = ("upsert", "delete")

@@ -1,23 +1,18 @@
-"""The table of `merge_sink` in the session: its columns, how it is made and changed, and the statements for this, as text.
+"""The table of `merge_sink` in the session: its columns, how it is made and changed.
 
 Before it can hold a batch it may need columns and wider types; values are written in exactly its types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
-from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
-    Deletes,
-    SchemaChanges,
-    TableName,
-)
+from pyspark_upsert_kafka.connector.lakehouse.merge_settings import SchemaChanges, TableName
 from pyspark_upsert_kafka.core.column_changes import (
     AddedColumn,
     WidenedColumn,
@@ -90,6 +85,7 @@ def fitting_columns(
     table: TableName,
     wanted: Callable[[StructType], StructType],
     schema: SchemaChanges,
+    properties: Mapping[str, str],
 ) -> StructType:
     """The columns of a table that can hold a batch; it is created or changed first, if it has to be.
 
@@ -98,6 +94,7 @@ def fitting_columns(
         table: The table.
         wanted: The columns that it must have, by those that it has.
         schema: Whether it may be changed.
+        properties: Its properties, if it is created.
 
     Raises:
         OptionError: It is not known what kind of table the catalog makes.
@@ -105,7 +102,7 @@ def fitting_columns(
     """
     there = _columns_of(session, table)
     if there is None:
-        _create(session, table, wanted(StructType()), schema)
+        _create(session, table, wanted(StructType()), schema, properties)
         there = _columns_of(session, table) or StructType()
     columns = wanted(there)
     lacking = _lacking(columns, there)
@@ -160,13 +157,17 @@ def _exists(session: SparkSession, table: TableName) -> bool:
 
 
 def _create(
-    session: SparkSession, table: TableName, columns: StructType, schema: SchemaChanges
+    session: SparkSession,
+    table: TableName,
+    columns: StructType,
+    schema: SchemaChanges,
+    given: Mapping[str, str],
 ) -> None:
     """Makes a table, unless somebody else has just made it."""
     _lacking(columns, StructType())  # each has a type that a table can store
     engine = _engine(session, table)
     widening = _WIDENING.get(engine, {}) if schema is SchemaChanges.EVOLVE else {}
-    properties = {**_PROPERTIES[engine], **widening}
+    properties = {**_PROPERTIES[engine], **widening, **given}
     session.sql(_create_statement(table.sql, columns, engine, properties))
 
 
@@ -267,98 +268,6 @@ def _refused(table: TableName, statements: Mapping[str, str]) -> str:
     )
 
 
-PLACE = ("partition", "topic")
-"""The fields of the flags that say where a change lies, in the order in which places are compared."""
-
-
-@dataclass(frozen=True)
-class Merge:
-    """What a MERGE statement merges.
-
-    Args:
-        table: The table, in SQL.
-        changes: The view of the changes, in SQL: one row for each key, with the table's columns of the same names, and
-            the column ``flags`` of `changes_by_key`.
-        keys: The columns of the key.
-        columns: All columns that are written; those of the key are among them.
-        deletes: What a delete does.
-        deleted_column: The column that says that a row is deleted; None unless such rows stay.
-        unavailable: The columns whose value may be one that was not sent, and the place of each in ``flags``.
-        flags: The name of that column.
-        timestamp: The column that has the timestamp of the row's last change; None = the table does not say when and where
-            that was.
-        place: The columns that have the partition of the row's last change, and its topic if both sides tell it.
-    """
-
-    table: str
-    changes: str
-    keys: Sequence[str]
-    columns: Sequence[str]
-    deletes: Deletes
-    deleted_column: str | None
-    unavailable: Mapping[str, int]
-    flags: str
-    timestamp: str | None = None
-    place: Sequence[str] = ()
-
-    def statement(self) -> str:
-        """The MERGE statement, a clause a line."""
-        on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in self.keys)
-        begin = f"MERGE INTO {self.table} AS t USING {self.changes} AS s ON {on}"
-        return "\n".join([begin, *_clauses(self)])
-
-
-def _clauses(merge: Merge) -> Iterator[str]:
-    has_row = f"s.{quoted(merge.flags)}.has_row"
-    newer = "" if merge.timestamp is None else f" AND NOT {_is_older(merge, merge.timestamp)}"
-    matched = f"WHEN MATCHED{newer}"
-    columns = [(quoted(name), _new_value(name, merge)) for name in merge.columns]
-    inserted = [(name, f"s.{name}") for name, _ in columns]
-    if merge.deletes is Deletes.HARD:
-        yield f"{matched} AND NOT {has_row} THEN DELETE"
-    if merge.deleted_column is not None:
-        deleted = quoted(merge.deleted_column)
-        is_deleted = (deleted, f"s.{quoted(merge.flags)}.is_deleted")
-        columns, inserted = [*columns, is_deleted], [*inserted, is_deleted]
-        yield f"{matched} AND NOT {has_row} THEN UPDATE SET t.{deleted} = true"
-    yield f"{matched} THEN UPDATE SET {', '.join(f't.{name} = {value}' for name, value in columns)}"
-    names, values = (", ".join(each) for each in zip(*inserted, strict=True))
-    yield f"WHEN NOT MATCHED AND {has_row} THEN INSERT ({names}) VALUES ({values})"  # noqa: S608
-
-
-def _is_older(merge: Merge, timestamp: str) -> str:
-    """Whether the change is older than the row of the table, which a change in another partition has made.
-
-    The rule is that of ``connector/changelog/last_changes.py``; a row that does not say when and where it was changed is older than all.
-    """
-    time, time_of_row = f"s.{quoted(merge.flags)}.time", f"t.{quoted(timestamp)}"
-    places = [
-        (f"s.{quoted(merge.flags)}.{part}", f"t.{quoted(column)}")
-        for part, column in zip(PLACE, merge.place, strict=False)
-    ]
-    differs = " OR ".join(f"{place} <> {of_row}" for place, of_row in places)
-    return (
-        f"coalesce(({differs}) AND ({time} < {time_of_row} OR ({time} <=> {time_of_row} AND "
-        f"({_is_lower(places)})) OR ({time} IS NULL AND {time_of_row} IS NOT NULL)), false)"
-    )
-
-
-def _is_lower(places: Sequence[tuple[str, str]]) -> str:
-    """Whether the first of these that differs is lower than that of the row."""
-    (place, of_row), *others = places
-    if not others:
-        return f"{place} < {of_row}"
-    return f"{place} < {of_row} OR ({place} = {of_row} AND {_is_lower(others)})"
-
-
-def _new_value(name: str, merge: Merge) -> str:
-    value = f"s.{quoted(name)}"
-    if name not in merge.unavailable:
-        return value
-    stays = f"s.{quoted(merge.flags)}.unavailable[{merge.unavailable[name]}]"
-    return f"CASE WHEN {stays} THEN t.{quoted(name)} ELSE {value} END"
-
-
 def _create_statement(
     table: str, columns: StructType, provider: str, properties: Mapping[str, str]
 ) -> str:
@@ -368,8 +277,14 @@ def _create_statement(
         f"{quoted(field.name)} {type_as_ddl(field.dataType)}" for field in nullable
     )
     made = f"CREATE TABLE IF NOT EXISTS {table} ({declared}) USING {provider}"
-    listed = ", ".join(f"'{name}' = '{value}'" for name, value in properties.items())
+    listed = ", ".join(f"{_text(name)} = {_text(value)}" for name, value in properties.items())
     return f"{made} TBLPROPERTIES ({listed})" if listed else made
+
+
+def _text(value: str) -> str:
+    """A text in Spark's SQL."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
 
 
 def _add_statement(table: str, columns: Iterable[AddedColumn]) -> str:

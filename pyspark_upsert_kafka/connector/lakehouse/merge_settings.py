@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 _ABSOLUTE_PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+_DIRECTION = re.compile(r"\s(asc|desc)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,11 @@ class SchemaChanges(Enum):
     """The table gets the column, or a wider type."""
 
 
+class _FirstBatch(Enum):
+    CHANGES = "changes"
+    TABLE = "table"
+
+
 @dataclass(frozen=True)
 class MergeSettings:
     """What is merged into which table, and how.
@@ -122,6 +128,10 @@ class MergeSettings:
         schema: What a new column does.
         unavailable: The text that stands for a value that was not sent; None = there is none.
         deleted_column: The column that says that a row is deleted; None = rows that are deleted do not stay.
+        sequence_by: The columns that say which change of a key is newer; none = the order of the log does.
+        ignores_nulls: Whether NULL in an update leaves the table's value as it is.
+        begins_with_table: Whether the first batch is the whole table, so that rows of other keys are deleted.
+        properties: Of the table, when it is created.
     """
 
     table: TableName
@@ -130,6 +140,10 @@ class MergeSettings:
     schema: SchemaChanges
     unavailable: str | None
     deleted_column: str | None
+    sequence_by: tuple[str, ...] = ()
+    ignores_nulls: bool = False
+    begins_with_table: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 def merge_settings(  # noqa: PLR0913
@@ -140,6 +154,10 @@ def merge_settings(  # noqa: PLR0913
     schema: str,
     unavailable: str | None,
     deleted_column: str,
+    sequence_by: Sequence[str] | str | None = None,
+    ignore_null_updates: bool = False,
+    first_batch: str = "changes",
+    properties: Mapping[str, str] | None = None,
 ) -> MergeSettings:
     """The arguments as frozen values.
 
@@ -152,13 +170,22 @@ def merge_settings(  # noqa: PLR0913
             "merge_sink: unavailable is the text that stands for a value that was not sent, such as "
             f"'__debezium_unavailable_value', and is {unavailable!r}."
         )
+    if not isinstance(ignore_null_updates, bool):
+        raise OptionError(
+            f"merge_sink: ignore_null_updates must be True or False, and is {ignore_null_updates!r}."
+        )
+    key = _names("primary_key", primary_key)
     return MergeSettings(
         table_name(table),
-        _names(primary_key),
+        key,
         how,
         _choice("schema", schema, SchemaChanges),
         unavailable,
         _deleted_column(deleted_column, how),
+        _sequence_by(sequence_by, key, how),
+        ignore_null_updates,
+        _begins_with_table(first_batch, how),
+        _properties(properties),
     )
 
 
@@ -170,19 +197,69 @@ def _choice(name: str, value: object, choices: type[_Choice]) -> _Choice:
     raise OptionError(f"merge_sink: {name} must be {known}, and is {value!r}.")
 
 
-def _names(primary_key: Sequence[str] | str) -> tuple[str, ...]:
-    if isinstance(primary_key, str):
-        names = [name.strip() for name in primary_key.split(",")]
+def _names(argument: str, given: Sequence[str] | str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        names = [name.strip() for name in given.split(",")]
     else:
-        names = list(primary_key or ())
+        names = list(given) if isinstance(given, Sequence) else []
     if not names or not all(isinstance(name, str) and name for name in names):
         raise OptionError(
-            "merge_sink: primary_key is a list of the names of columns, or a text with commas between them, and is "
-            f"{primary_key!r}."
+            f"merge_sink: {argument} is a list of the names of columns, or a text with commas between them, and is "
+            f"{given!r}."
         )
     if len({name.lower() for name in names}) < len(names):
-        raise OptionError(f"merge_sink: primary_key = {primary_key!r} names a column twice.")
+        raise OptionError(f"merge_sink: {argument} = {given!r} names a column twice.")
     return tuple(names)
+
+
+def _sequence_by(
+    given: Sequence[str] | str | None, key: tuple[str, ...], deletes: Deletes
+) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    names = _names("sequence_by", given)
+    for name in names:
+        if name.lower() in {each.lower() for each in key}:
+            raise OptionError(
+                f"merge_sink: sequence_by = {given!r} names {name!r}, a column of the key, which is the same in all changes of a "
+                "key: name the columns that say which change is newer."
+            )
+        direction = _DIRECTION.search(name)
+        if direction is not None:
+            raise OptionError(
+                f"merge_sink: sequence_by = {given!r} ends with {direction[1].upper()}, and takes the names of columns only: the "
+                "change with the greatest value stands. For the opposite order, add a column with the negated value."
+            )
+    if deletes is Deletes.HARD:
+        raise OptionError(
+            "merge_sink: sequence_by needs deletes = 'soft' or 'ignore', and deletes is 'hard': after a hard delete nothing would be "
+            "left to tell that a later change is older."
+        )
+    return names
+
+
+def _begins_with_table(first_batch: str, deletes: Deletes) -> bool:
+    is_table = _choice("first_batch", first_batch, _FirstBatch) is _FirstBatch.TABLE
+    if is_table and deletes is Deletes.IGNORE:
+        raise OptionError(
+            "merge_sink: first_batch = 'table' deletes the rows whose keys are not in the first batch, and deletes = 'ignore' "
+            "keeps them. Set deletes to 'hard' or 'soft', or leave out first_batch."
+        )
+    return is_table
+
+
+def _properties(given: Mapping[str, str] | None) -> Mapping[str, str]:
+    properties = {} if given is None else given
+    if not isinstance(properties, Mapping) or not all(
+        isinstance(text, str) and name
+        for name, value in properties.items()
+        for text in (name, value)
+    ):
+        raise OptionError(
+            "merge_sink: properties are names and values of a table's properties, all of them texts, such as "
+            f"{{'format-version': '3'}}, and are {given!r}."
+        )
+    return dict(properties)
 
 
 def _deleted_column(name: str, deletes: Deletes) -> str | None:

@@ -21,10 +21,12 @@ from pyspark_upsert_kafka.connector.changelog.last_changes import several_partit
 from pyspark_upsert_kafka.connector.lakehouse.changes_by_key import (
     changes_by_key,
     flags_name,
-    unavailable_columns,
+    may_be_nan,
+    partial_columns,
+    sequence_columns,
+    shown_of_last_change,
 )
 from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
-    Merge,
     conformed,
     fitting_columns,
 )
@@ -33,13 +35,14 @@ from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     MergeSettings,
     merge_settings,
 )
+from pyspark_upsert_kafka.connector.lakehouse.merge_statement import Merge
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.column_changes import field_named
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
 from pyspark_upsert_kafka.core.errors import SchemaError, warn_once
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _log = logging.getLogger("pyspark_upsert_kafka")
 _T = TypeVar("_T")
@@ -48,6 +51,8 @@ _ADAPTIVE = (
     "spark.sql.adaptive.enabled",
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning",
 )
+
+_SHOWN_KEYS = 3
 
 _PAUSES = Backoff(0.5, 30.0)
 
@@ -80,13 +85,19 @@ class MergeSink:
             rows: The changes that foreachBatch passes, or changes derived from them.
             batch_id: The batch number that foreachBatch passes.
         """
-        batch = _Batch.of(rows, self.settings)
+        is_table = self.settings.begins_with_table and batch_id == 0
+        batch = _Batch.of(rows, self.settings, is_table=is_table)
         # What is read from Kafka and checked is what is merged, also when it is tried again.
-        changes = changes_by_key(rows, batch.columns, self.settings, batch.flags)
+        changes = changes_by_key(rows, batch.columns, self.settings, batch.flags, is_table=is_table)
         with _adaptive(rows.sparkSession), _persisted(changes):
-            if _has_changes(changes, batch.columns, batch.flags):
+            if batch.has_changes(changes):
                 what = f"The MERGE of batch {batch_id} into {str(self.settings.table)!r}"
                 Attempts().run(lambda: batch.merge(changes), what)
+            elif is_table:
+                _log.warning(
+                    "merge_sink: batch 0 is empty, and first_batch = 'table' takes it for the whole table %r: no row of the table was "
+                    "deleted. If it is to be empty, delete its rows.", str(self.settings.table),
+                )  # fmt: skip
 
 
 @contextmanager
@@ -123,6 +134,10 @@ def merge_sink(  # noqa: PLR0913
     schema: str = "fixed",
     unavailable: str | None = None,
     deleted_column: str = DELETED_COLUMN,
+    sequence_by: Sequence[str] | str | None = None,
+    ignore_null_updates: bool = False,
+    first_batch: str = "changes",
+    properties: Mapping[str, str] | None = None,
 ) -> MergeSink:
     """Returns a function for ``foreachBatch`` that keeps a table of Iceberg or Delta Lake in step with a stream of changes.
 
@@ -139,8 +154,8 @@ def merge_sink(  # noqa: PLR0913
 
     If there is no such table, it is created from the first batch that has changes: by Iceberg or Delta Lake, as the class of
     its catalog says (``spark.sql.catalog.<name>``), or else ``spark.sql.sources.default``. A path is always a table of
-    Delta Lake. A table of Iceberg gets format version 2 and ``write.merge.mode`` = ``merge-on-read``. Create the table
-    yourself for other properties, or for partitions.
+    Delta Lake. A table of Iceberg gets format version 2 and ``write.merge.mode`` = ``merge-on-read``, unless ``properties`` say
+    otherwise. Create the table yourself for partitions.
 
     Args:
         table: A name in a Spark catalog, with parts in backticks where they need them; or the absolute path of a table of
@@ -154,6 +169,17 @@ def merge_sink(  # noqa: PLR0913
         unavailable: A text that stands for a value that was not sent because it has not changed, such as Debezium's
             ``__debezium_unavailable_value``: the value in the table stays. A new row gets NULL.
         deleted_column: The name of the column ``is_deleted``.
+        sequence_by: Columns that say which change of a key is newer, in place of the order of the log: a list, or a text with
+            commas between them, compared in this order. A change whose values are lower than those of the table's row changes
+            nothing; of equal ones the later change counts. NULL and NaN are lower than everything. The table has the columns. It needs
+            ``deletes`` = ``soft`` or ``ignore``, and a delete of a key without a row then makes a row that is marked as deleted.
+        ignore_null_updates: Whether NULL in an update leaves the table's value as it is. A new row has NULL, and so has one that was
+            deleted before.
+        first_batch: ``changes``, or ``table``: the first batch of the query is the whole table, as with ``scan.startup.mode`` =
+            ``full``, so rows of the table whose keys it does not have are deleted, as ``deletes`` says. A delete in it is an error.
+            An empty one deletes nothing, and warns.
+        properties: Names and values of the table's properties, if it is created, such as ``{"format-version": "3"}``. An existing
+            table keeps its own.
 
     Raises:
         OptionError: An argument is malformed, or contradicts another.
@@ -183,6 +209,10 @@ def merge_sink(  # noqa: PLR0913
             schema=schema,
             unavailable=unavailable,
             deleted_column=deleted_column,
+            sequence_by=sequence_by,
+            ignore_null_updates=ignore_null_updates,
+            first_batch=first_batch,
+            properties=properties,
         )
     )
 
@@ -258,15 +288,19 @@ class _Batch:
         columns: Which is what.
         settings: The arguments of `merge_sink`.
         flags: The name of the column that `changes_by_key` adds.
+        sequence: The columns that say which change is newer.
+        is_table: Whether it is the whole table.
     """
 
     schema: StructType
     columns: ChangeColumns
     settings: MergeSettings
     flags: str
+    sequence: tuple[str, ...]
+    is_table: bool
 
     @classmethod
-    def of(cls, rows: DataFrame, settings: MergeSettings) -> _Batch:
+    def of(cls, rows: DataFrame, settings: MergeSettings, *, is_table: bool) -> _Batch:
         """The columns of a batch, checked.
 
         Raises:
@@ -285,7 +319,8 @@ class _Batch:
                 f"merge_sink: the stream has a column {deleted!r}, which is also the name of the column that says that a row is "
                 "deleted. Give that another name, with deleted_column."
             )
-        return cls(schema, columns, settings, flags_name(schema))
+        sequence = sequence_columns(schema, columns, settings)
+        return cls(schema, columns, settings, flags_name(schema), sequence, is_table)
 
     def merge(self, changes: DataFrame) -> None:
         """Merges the changes into the table as it is now; it is created or changed first, if it has to be.
@@ -294,10 +329,14 @@ class _Batch:
             changes: What `changes_by_key` has made of the batch.
         """
         session = changes.sparkSession
-        there = fitting_columns(session, self.settings.table, self._wanted, self.settings.schema)
+        settings = self.settings
+        there = fitting_columns(
+            session, settings.table, self._wanted, settings.schema, settings.properties
+        )
         found = {name: field_named(name, there) for name in self.columns.all}
         stored = {name: field for name, field in found.items() if field is not None}
-        _check_keys([stored[key] for key in self.columns.keys], str(self.settings.table))
+        for kind, names in (("key", self.columns.keys), ("sequence", self.sequence)):
+            _check_not_filled([stored[name] for name in names], kind, str(settings.table))
         in_types_of_table = (
             conformed(changes[quoted(name)], self.schema[name].dataType, field.dataType).alias(field.name)
             for name, field in stored.items()
@@ -311,8 +350,8 @@ class _Batch:
 
     def _merge(self, view: str, stored: Mapping[str, StructField], there: StructType) -> Merge:
         settings = self.settings
+        given = (self.schema, self.columns, settings)
         deleted = settings.deleted_column and field_named(settings.deleted_column, there)
-        unavailable = unavailable_columns(self.schema, self.columns, settings)
         return Merge(
             table=settings.table.sql,
             changes=view,
@@ -320,10 +359,14 @@ class _Batch:
             columns=[field.name for field in stored.values()],
             deletes=settings.deletes,
             deleted_column=deleted.name if deleted else None,
-            unavailable={stored[name].name: place for place, name in enumerate(unavailable)},
             flags=self.flags,
+            of_last_change=[stored[name].name for name in shown_of_last_change(*given) if name in stored],
+            partial={stored[name].name: place for place, name in enumerate(partial_columns(*given))},
+            revives_empty=settings.ignores_nulls,
+            sequence={stored[name].name: may_be_nan(stored[name].dataType) for name in self.sequence},
+            is_whole_table=self.is_table,
             **self._known_place(stored),
-        )
+        )  # fmt: skip
 
     def _known_place(self, stored: Mapping[str, StructField]) -> dict[str, Any]:
         """The columns of the table that say when and where its row was last changed; none unless it says both."""
@@ -333,59 +376,99 @@ class _Batch:
             return {}
         return {"timestamp": stored[timestamp].name, "place": known}
 
+    def has_changes(self, changes: DataFrame) -> bool:
+        """Whether there is anything to merge, checked; it warns once of changes whose order is not what one may think.
+
+        These are keys in several partitions that no sequence orders, and deletes that have no sequence, as tombstones.
+
+        Args:
+            changes: What `changes_by_key` has made of the batch.
+
+        Raises:
+            SchemaError: A column of the key is NULL.
+        """
+        from pyspark.sql import functions as f
+
+        columns = self.columns
+        place = f.struct(columns.partition, columns.offset)
+        nulls = (f.min(f.when(f.col(quoted(key)).isNull(), place)) for key in columns.keys)
+        several = f.count(f"{self.flags}.places")
+        counts = (f.count("*"), several, f.count_if(self._is_delete_without_sequence()))
+        count, in_several, unordered, *places = changes.agg(*counts, *nulls).collect()[0]
+        for key, null in zip(columns.keys, places, strict=True):
+            if null is not None:
+                raise SchemaError(
+                    f"merge_sink: column {key!r} of the primary key is NULL in the change at {_shown(null)}. Nothing of this batch "
+                    "was written. Leave such rows out, with df.where(...), or choose another key."
+                )
+        if in_several and not self.sequence:
+            warn_once(
+                several_partitions(columns, "merge_sink"),
+                detail=lambda: self._keys_in_several(changes, in_several),
+            )
+        if unordered:
+            names = ", ".join(map(repr, self.sequence))
+            warn_once(
+                f"merge_sink: deletes have no value in {names} (sequence_by), as tombstones, which have only a key: they are older than "
+                "every row with a value, and delete none. Name a column that they have, such as '_timestamp'."
+            )
+        return bool(count)
+
+    def _is_delete_without_sequence(self) -> Column:
+        from pyspark.sql import functions as f
+
+        if not self.sequence:
+            return f.lit(False)
+        found = f.col(f"{self.flags}.is_deleted")
+        for at in range(len(self.sequence)):
+            found &= f.col(f"{self.flags}.last.s{at}").isNull()
+        return found
+
+    def _keys_in_several(self, changes: DataFrame, count: int) -> str:
+        """Some of the keys that lie in several partitions, with the lowest and the highest of each."""
+        keys = self.columns.keys
+        found = changes.where(f"{self.flags}.places IS NOT NULL").select(
+            *map(quoted, keys), f"{self.flags}.places"
+        )
+        shown = [
+            f"{', '.join(f'{name} = {value!r}' for name, value in zip(keys, row, strict=False))} "
+            f"(partitions {' and '.join(' of '.join(map(str, place)) for place in row[-1])})"
+            for row in found.limit(_SHOWN_KEYS).collect()
+        ]
+        more = f", and {count - len(shown)} more" if count > len(shown) else ""
+        return f" In this batch: {'; '.join(shown)}{more}."
+
     def _wanted(self, there: StructType) -> StructType:
-        """The columns that the table must have: metadata columns only if it has them."""
+        """The columns that the table must have: metadata columns only if it has them, or if they are its sequence."""
+        needed = {*self.columns.row, *self.sequence}
         wanted = [
             self.schema[name]
             for name in self.columns.all
-            if name in self.columns.row or field_named(name, there) is not None
+            if name in needed or field_named(name, there) is not None
         ]
         if self.settings.deleted_column is not None:
             wanted.append(StructField(self.settings.deleted_column, BooleanType()))
         return StructType(wanted)
 
 
-def _check_keys(keys: Sequence[StructField], table: str) -> None:
-    """Checks that the key's columns of a table find the rows of keys.
+def _check_not_filled(columns: Sequence[StructField], kind: str, table: str) -> None:
+    """Checks that columns of a table hold texts as they are: those of its key, or of its sequence.
 
     Raises:
         SchemaError: One is CHAR: its texts are filled with blanks, and no text of the stream equals one.
     """
-    for key in keys:
-        declared = str((key.metadata or {}).get(_DECLARED, ""))
+    for column in columns:
+        declared = str((column.metadata or {}).get(_DECLARED, ""))
         if declared.startswith("char("):
-            raise SchemaError(
-                f"merge_sink: key column {key.name!r} of the table {table!r} is {declared.upper()}, which is filled with blanks: no key "
-                "of the stream would be found, and each batch would insert its rows once more. Make it STRING or VARCHAR."
+            what = (
+                "no key of the stream would be found, and each batch would insert its rows once more"
+                if kind == "key"
+                else "no change would equal its own row, and one that runs again would count as older"
             )
-
-
-def _has_changes(changes: DataFrame, columns: ChangeColumns, flags: str) -> bool:
-    """Whether there is anything to merge, checked; it warns once if a key lies in several partitions.
-
-    Args:
-        changes: One row for each key.
-        columns: Its columns.
-        flags: The column that `changes_by_key` has added.
-
-    Raises:
-        SchemaError: A column of the key is NULL.
-    """
-    from pyspark.sql import functions as f
-
-    place = f.struct(columns.partition, columns.offset)
-    nulls = (f.min(f.when(f.col(quoted(key)).isNull(), place)) for key in columns.keys)
-    several = f.max(f.col(f"{flags}.in_several_partitions"))
-    count, is_in_several, *places = changes.agg(f.count("*"), several, *nulls).collect()[0]
-    for key, null in zip(columns.keys, places, strict=True):
-        if null is not None:
             raise SchemaError(
-                f"merge_sink: column {key!r} of the primary key is NULL in the change at {_shown(null)}. Nothing of this batch "
-                "was written. Leave such rows out, with df.where(...), or choose another key."
+                f"merge_sink: {kind} column {column.name!r} of the table {table!r} is {declared.upper()}, which is filled with blanks: "
+                f"{what}. Make it STRING or VARCHAR."
             )
-    if is_in_several:
-        warn_once(several_partitions(columns, "merge_sink"))
-    return bool(count)
 
 
 def _shown(place: Any) -> str:

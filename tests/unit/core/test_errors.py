@@ -30,6 +30,7 @@ from pyspark_upsert_kafka.core.errors import (
     UnknownTopicError,
     UpsertKafkaError,
     shown,
+    warn_once,
 )
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
 from pyspark_upsert_kafka.formats.json.json_document import parse
@@ -312,3 +313,21 @@ def test_a_long_text_of_control_characters_costs_an_error_little(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10 * len(message)
+
+
+def test_a_warning_comes_once_whatever_its_detail(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A detail, which may cost something, is made only where the text is logged."""
+    monkeypatch.setattr(errors, "_warned", set())
+    made = []
+
+    def detail() -> str:
+        made.append(1)
+        return f" For example {len(made)}, 50%s."
+
+    for _ in range(2):
+        warn_once("A text of 100 %d.", detail=detail)
+
+    assert caplog.messages == ["A text of 100 %d. For example 1, 50%s."]
+    assert made == [1]

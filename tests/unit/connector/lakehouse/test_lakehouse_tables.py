@@ -1,10 +1,6 @@
-"""The table of `merge_sink`: how it may be changed, and the statements that change it and merge into it."""
+"""The table of `merge_sink`: how it may be changed, and the statements that make and change it."""
 
 from __future__ import annotations
-
-import sqlite3
-from contextlib import closing
-from itertools import product
 
 import pytest
 from pyspark.sql.types import (
@@ -18,7 +14,6 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
-    Merge,
     _add_statement,
     _check_allowed,
     _create_statement,
@@ -26,11 +21,7 @@ from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
     _widen_statement,
     engine_of,
 )
-from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
-    Deletes,
-    SchemaChanges,
-    table_name,
-)
+from pyspark_upsert_kafka.connector.lakehouse.merge_settings import SchemaChanges, table_name
 from pyspark_upsert_kafka.core.column_changes import AddedColumn
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import SchemaError
@@ -88,74 +79,6 @@ def test_a_column_without_a_type() -> None:
         _lacking(nothing, StructType())
 
 
-HARD = """\
-MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id`
-WHEN MATCHED AND NOT s.`_merge`.has_row THEN DELETE
-WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`name` = s.`name`
-WHEN NOT MATCHED AND s.`_merge`.has_row THEN INSERT (`id`, `name`) VALUES (s.`id`, s.`name`)"""
-
-SOFT = """\
-MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id`
-WHEN MATCHED AND NOT s.`_merge`.has_row THEN UPDATE SET t.`gone` = true
-WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`name` = s.`name`, t.`gone` = s.`_merge`.is_deleted
-WHEN NOT MATCHED AND s.`_merge`.has_row THEN INSERT (`id`, `name`, `gone`) \
-VALUES (s.`id`, s.`name`, s.`_merge`.is_deleted)"""
-
-IGNORE = """\
-MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id`
-WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`name` = s.`name`
-WHEN NOT MATCHED AND s.`_merge`.has_row THEN INSERT (`id`, `name`) VALUES (s.`id`, s.`name`)"""
-
-
-def merge(**more: object) -> Merge:
-    """A MERGE of two columns, with some values changed."""
-    values = {
-        "table": "`lake`.`users`",
-        "changes": "changes",
-        "keys": ["id"],
-        "columns": ["id", "name"],
-        "deletes": Deletes.HARD,
-        "deleted_column": None,
-        "unavailable": {},
-        "flags": "_merge",
-        **more,
-    }
-    return Merge(**values)
-
-
-@pytest.mark.parametrize(
-    ("more", "statement"),
-    [
-        ({}, HARD),
-        ({"deletes": Deletes.SOFT, "deleted_column": "gone"}, SOFT),
-        ({"deletes": Deletes.IGNORE}, IGNORE),
-    ],
-    ids=["hard", "soft", "ignore"],
-)
-def test_what_a_delete_does(more: dict[str, object], statement: str) -> None:
-    """It deletes the row, marks it, or has no clause at all."""
-    assert merge(**more).statement() == statement
-
-
-def test_a_value_that_was_not_sent_stays() -> None:
-    """Where the row exists; a new row has no other value than the one of the changes."""
-    *_, update, insert = merge(unavailable={"name": 2}).statement().splitlines()
-
-    assert update == (
-        "WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, "
-        "t.`name` = CASE WHEN s.`_merge`.unavailable[2] THEN t.`name` ELSE s.`name` END"
-    )
-    assert insert.endswith("VALUES (s.`id`, s.`name`)")
-
-
-def test_any_name_may_be_that_of_a_column() -> None:
-    """Dots, backticks and spaces are part of a name."""
-    statement = merge(keys=["a.b", "c`d"], columns=["a.b", "c`d"]).statement()
-
-    assert "ON t.`a.b` = s.`a.b` AND t.`c``d` = s.`c``d`\n" in statement
-    assert "INSERT (`a.b`, `c``d`) VALUES (s.`a.b`, s.`c``d`)" in statement
-
-
 def test_a_table_is_made() -> None:
     """No column is NOT NULL, neither in structs, so that a column can be left out one day."""
     parts = StructType([StructField("x y", IntegerType(), nullable=False)])
@@ -172,6 +95,13 @@ def test_a_table_is_made() -> None:
     )
 
 
+def test_properties_may_hold_quotes() -> None:
+    """A text in SQL ends where it should."""
+    made = _create_statement("`t`", StructType(), "delta", {"it's": "a\\b'c"})
+
+    assert made.endswith(r"TBLPROPERTIES ('it\'s' = 'a\\b\'c')")
+
+
 def test_a_table_is_changed() -> None:
     """Fields of structs are columns with a path."""
     added = [AddedColumn(("a.b", "element", "c"), StringType()), AddedColumn(("d",), LongType())]
@@ -182,56 +112,3 @@ def test_a_table_is_changed() -> None:
     assert _widen_statement("`t`", ("a", "b"), "BIGINT") == (
         "ALTER TABLE `t` ALTER COLUMN `a`.`b` TYPE BIGINT"
     )
-
-
-@pytest.mark.parametrize(
-    ("place", "differs", "is_lower"),
-    [
-        (["part"], "s.`_merge`.partition <> t.`part`", "s.`_merge`.partition < t.`part`"),
-        (
-            ["part", "of"],
-            "s.`_merge`.partition <> t.`part` OR s.`_merge`.topic <> t.`of`",
-            "s.`_merge`.partition < t.`part` OR (s.`_merge`.partition = t.`part` AND s.`_merge`.topic < t.`of`)",
-        ),
-    ],
-    ids=["partition", "partition and topic"],
-)
-def test_an_older_change_of_another_partition_changes_nothing(
-    place: list[str], differs: str, is_lower: str
-) -> None:
-    """If the table says when and where a row was changed, each clause that changes a row looks at it."""
-    statement = merge(timestamp="at", place=place).statement()
-
-    *matched, insert = statement.splitlines()[1:]
-    is_older = (
-        f"coalesce(({differs}) AND (s.`_merge`.time < t.`at` OR (s.`_merge`.time <=> t.`at` AND "
-        f"({is_lower})) OR (s.`_merge`.time IS NULL AND t.`at` IS NOT NULL)), false)"
-    )
-    assert len(matched) == 2
-    assert all(line.startswith(f"WHEN MATCHED AND NOT {is_older}") for line in matched)
-    assert "coalesce" not in insert
-
-
-@pytest.mark.parametrize("place", [["part"], ["part", "of"]], ids=["partition", "and topic"])
-def test_which_change_is_older(place: list[str]) -> None:
-    """A lower time, or of equal times a lower place; no time is the lowest, and a row that does not say where it was is older."""
-    statement = merge(timestamp="at", place=place).statement()
-    condition = statement.split("AND NOT ", 2)[1].removesuffix(" ")
-    asked = f"SELECT {condition} FROM change AS s, told AS t"
-    asked = asked.replace("s.`_merge`.", "s.").replace("<=>", "IS")
-    places = [(partition, topic) for partition in (0, 1) for topic in ("a", "b")]
-    told = [*product((None, 1, 2), [*places, (None, None)])]
-    with closing(sqlite3.connect(":memory:")) as database:
-        database.execute("CREATE TABLE change (time, partition, topic)")
-        database.execute("CREATE TABLE told (at, part, of)")
-        for (time, change), (at, row) in product(product((None, 1, 2), places), told):
-            database.execute("DELETE FROM change")
-            database.execute("DELETE FROM told")
-            database.execute("INSERT INTO change VALUES (?, ?, ?)", (time, *change))
-            database.execute("INSERT INTO told VALUES (?, ?, ?)", (at, *row))
-            (is_older,) = database.execute(asked).fetchone()
-
-            here, there = change[: len(place)], row[: len(place)]
-            expected = None not in there and here != there
-            expected = expected and (time or 0, *here) < (at or 0, *there)
-            assert bool(is_older) == expected, (time, change, at, row)

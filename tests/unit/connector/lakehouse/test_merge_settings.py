@@ -32,6 +32,10 @@ def test_all_arguments() -> None:
         schema="evolve",
         unavailable="?",
         deleted_column="gone",
+        sequence_by=["version", "at"],
+        ignore_null_updates=True,
+        first_batch="table",
+        properties={"format-version": "3"},
     )
 
     assert sink.settings == MergeSettings(
@@ -41,12 +45,19 @@ def test_all_arguments() -> None:
         SchemaChanges.EVOLVE,
         "?",
         "gone",
+        ("version", "at"),
+        ignores_nulls=True,
+        begins_with_table=True,
+        properties={"format-version": "3"},
     )
 
 
 def test_a_text_of_several_columns() -> None:
     """As the option 'primary-key' has it."""
-    assert merge_sink("users", primary_key=" a, b ").settings.primary_key == ("a", "b")
+    settings = merge_sink(
+        "users", primary_key=" a, b ", deletes="soft", sequence_by="v ,w"
+    ).settings
+    assert (settings.primary_key, settings.sequence_by) == (("a", "b"), ("v", "w"))
 
 
 def test_rows_that_stay_are_marked() -> None:
@@ -70,6 +81,19 @@ def test_rows_that_stay_are_marked() -> None:
         ({"unavailable": 1}, "unavailable is the text"),
         ({"deletes": "soft", "deleted_column": ""}, "deleted_column must be the name"),
         ({"deleted_column": "gone"}, "deleted_column = 'gone' is for deletes = 'soft', and deletes is 'hard'"),
+        ({"sequence_by": "v"}, "sequence_by needs deletes = 'soft' or 'ignore', and deletes is 'hard': after a hard delete nothing would"),
+        ({"sequence_by": "", "deletes": "soft"}, "sequence_by is a list of the names of columns"),
+        ({"sequence_by": [], "deletes": "soft"}, "sequence_by is a list of the names of columns"),
+        ({"sequence_by": 5, "deletes": "soft"}, "sequence_by is a list of the names of columns"),
+        ({"sequence_by": "v,V", "deletes": "soft"}, "sequence_by = 'v,V' names a column twice"),
+        ({"sequence_by": "v, ID", "deletes": "soft"}, "names 'ID', a column of the key"),
+        ({"sequence_by": "v desc", "deletes": "ignore"}, "ends with DESC, and takes the names of columns only"),
+        ({"ignore_null_updates": "yes"}, "ignore_null_updates must be True or False, and is 'yes'"),
+        ({"first_batch": "full"}, "first_batch must be 'changes' or 'table', and is 'full'"),
+        ({"first_batch": "table", "deletes": "ignore"}, "deletes = 'ignore' keeps them"),
+        ({"properties": {"format-version": 3}}, "properties are names and values"),
+        ({"properties": {"": "3"}}, "properties are names and values"),
+        ({"properties": "format-version=3"}, "properties are names and values"),
         ({"table": "lake/users"}, "the path of a table is absolute"),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from pyspark.sql.types import StringType, StructField
 from pyspark_upsert_kafka.connector.lakehouse.merge_sink import (
     Attempts,
     _adaptive,
-    _check_keys,
+    _check_not_filled,
     conflict,
 )
 from pyspark_upsert_kafka.core.clock import Backoff
@@ -171,9 +171,11 @@ def test_a_key_that_is_filled_with_blanks_is_refused(
 ) -> None:
     """CHAR(5) holds 'ab   ', which no 'ab' of a stream equals: each batch would insert it again."""
     metadata = {} if declared is None else {"__CHAR_VARCHAR_TYPE_STRING": declared}
-    keys = [StructField("k", StringType(), metadata=metadata)]
-    if is_refused:
-        with pytest.raises(SchemaError, match=r"key column 'k' of the table 'lake.t' is CHAR\(5\)"):
-            _check_keys(keys, "lake.t")
-    else:
-        _check_keys(keys, "lake.t")
+    columns = [StructField("k", StringType(), metadata=metadata)]
+    for kind in ("key", "sequence"):
+        if is_refused:
+            message = rf"{kind} column 'k' of the table 'lake.t' is CHAR\(5\)"
+            with pytest.raises(SchemaError, match=message):
+                _check_not_filled(columns, kind, "lake.t")
+        else:
+            _check_not_filled(columns, kind, "lake.t")
