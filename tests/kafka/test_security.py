@@ -12,6 +12,7 @@ from contextlib import closing
 import confluent_kafka as ck
 import pytest
 
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -323,6 +324,29 @@ def test_a_fatal_error_is_told_each_time(secured):
     for _ in range(10):
         with pytest.raises(BrokerError, match="Cluster authorization failed"):
             guest.send(topic, *numbered(1))
+
+
+def test_a_producer_closes_though_a_fatal_error_was_not_told_yet(secured):
+    """So it is where no broker has said in time which partitions there are; whoever sends is told, in our words."""
+    topic = secured.broker.topic()
+    guest = secured.as_user("librdkafka", secured.user(("DESCRIBE", "TOPIC", topic)))
+    lease = sender.pooled_producer(
+        guest.all_properties(), (topic,), DeliveryGuarantee.AT_LEAST_ONCE, with_metadata=True
+    )
+
+    def refuses() -> bool:
+        try:
+            lease.client.producer.produce(topic, b"value", b"key")
+        except ck.KafkaException:
+            return True
+        return False
+
+    assert eventually(refuses)
+
+    sender.POOL.discard(lease)
+
+    with pytest.raises((BrokerError, DeliveryError), match="Cluster authorization failed"):
+        guest.send(topic, *numbered(1))
 
 
 def test_a_group_that_may_not_be_used(secured, client, caplog):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -249,7 +249,9 @@ def open_producer(
 def _close(opened: OpenProducer) -> None:
     """Drops what is unsent; librdkafka's threads end with the last reference."""
     opened.producer.purge()
-    opened.producer.flush(0)
+    # confluent-kafka raises a fatal error from whichever call comes next; whoever sent learns it from a call of their own.
+    with suppress(ck.KafkaException):
+        opened.producer.flush(0)
 
 
 POOL: Pool[OpenProducer] = Pool(_close)
