@@ -5,6 +5,7 @@ A format whose messages name their schema gets its registry here. What no task c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Literal
@@ -145,7 +146,8 @@ def read_value_side(table: Table, options: ReadOptions) -> Side:
             for field in table.value
         ]
     )
-    return side_of(options.table, "value", schema, table.required("value"))
+    side = side_of(options.table, "value", schema, table.required("value"))
+    return replace(side, spec=replace(side.spec, record_names=options.record_names))
 
 
 def change_spec(table: Table, options: ReadOptions) -> ChangeSpec | None:
@@ -180,6 +182,12 @@ def check_read_sides(table: Table, options: ReadOptions) -> None:
         OptionError: Two options contradict each other.
     """
     check_metadata(table.metadata, options.table.value_format.name)
+    if options.record_names and read_value_side(table, options).format.record_types is None:
+        raise OptionError(
+            f"'scan.record-names' is for values whose messages name their schema, as 'avro-confluent' does, and "
+            f"'{options.table.value_format.name}' is no such format. Headers may say which record type a message is of: "
+            "'scan.headers'."
+        )
     for side in (read_key_side(table, options), read_value_side(table, options)):
         if side is not None:
             side.check_decoder()

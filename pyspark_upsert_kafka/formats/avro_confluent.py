@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,19 +18,35 @@ from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.avro_columns import DERIVED, columns_of, derived_schema
 from pyspark_upsert_kafka.formats.avro.avro_decoder import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
-from pyspark_upsert_kafka.formats.avro.avro_types import NO_DEFAULT, Record, Schema, Union
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.avro.avro_types import (
+    NO_DEFAULT,
+    AvroType,
+    Primitive,
+    Record,
+    Schema,
+    Union,
+)
+from pyspark_upsert_kafka.formats.codec import (
+    CodecSpec,
+    Decoder,
+    Encoder,
+    Records,
+    RecordType,
+)
+from pyspark_upsert_kafka.formats.record_names import RecordNames
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
+    SeenRecords,
     of_newest_schema,
     warn_of_foreign,
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
 _INNER = {"array": "items", "map": "values"}
+_LONGEST_NUMBER = 10  # bytes of a varint
 
 
 def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
@@ -40,15 +57,22 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     """
     schema = _parsed(given, spec)
     resolve_columns(schema, spec.schema)
-    reader = schema if given else None
+    reader, seen = schema if given else None, SeenRecords(spec)
 
     def of_schema(registered: RegisteredSchema, prefix_length: int) -> Decoder:
         writer = parse_schema(whole_text(registered), registered.origin)
+        seen.add(*record_names(writer))
         if reader is None:
             _warn_of_foreign(registered, writer, spec)
         return datum_decoder(writer, spec.schema, reader=reader, prefix_length=prefix_length)
 
     return of_schema
+
+
+def record_names(schema: Schema) -> list[str]:
+    """The full names of the records that messages of a schema may be."""
+    branches = schema.type.branches if isinstance(schema.type, Union) else (schema.type,)
+    return [branch.name for branch in branches if isinstance(branch, Record)]
 
 
 def _warn_of_foreign(registered: RegisteredSchema, writer: Schema, spec: CodecSpec) -> None:
@@ -78,18 +102,53 @@ def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> Schem
 
 
 def columns(schema: RegisteredSchema, spec: CodecSpec, only: str | None) -> StructType:
-    """The columns that an Avro schema gives.
+    """The columns that an Avro schema gives; of a union of records those of the one that is read.
 
     Raises:
         SchemaError: It is wrong, or Spark has no type for a field.
     """
     parsed = parse_schema(whole_text(schema), schema.origin)
+    if isinstance(parsed.type, Union) and spec.record_names:
+        names = RecordNames(spec.record_names)
+        wanted = [each for each in parsed.type.branches if names.has(_record_type(each).name)]
+        parsed = replace(parsed, type=wanted[0]) if len(wanted) == 1 else parsed
     found = columns_of(parsed, only)
     if schema.given:
         return found
     fields = parsed.type.fields if isinstance(parsed.type, Record) else ()
     with_default = [field.name for field in fields if field.default is not NO_DEFAULT]
     return of_newest_schema(found, with_default, spec.required)
+
+
+def records(schema: RegisteredSchema) -> Records:
+    """The record of a schema; of a union those of its branches, with whose number a message begins.
+
+    Raises:
+        SchemaError: The schema is wrong.
+    """
+    top = parse_schema(whole_text(schema), schema.origin).type
+    if not isinstance(top, Union):
+        return Records((_record_type(top),))
+    branches = tuple(map(_record_type, top.branches))
+    return Records(branches, partial(_of_branch, branches))
+
+
+def _record_type(top: AvroType) -> RecordType:
+    if isinstance(top, Record):
+        return RecordType(top.name, frozenset(field.name for field in top.fields))
+    name = top.type if isinstance(top, Primitive) else getattr(top, "name", type(top).__name__)
+    return RecordType(name)
+
+
+def _of_branch(
+    branches: Sequence[RecordType], beginning: bytes, is_whole: bool
+) -> RecordType | int | None:
+    number = 0
+    for place, byte in enumerate(beginning[:_LONGEST_NUMBER]):
+        number |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return branches[number >> 1] if not number & 1 and number >> 1 < len(branches) else None
+    return None if is_whole or len(beginning) >= _LONGEST_NUMBER else len(beginning) + 1
 
 
 def whole_text(schema: RegisteredSchema) -> str:
@@ -197,10 +256,8 @@ class _Walk:
 
 def _format(name: str, registry: str = "confluent") -> RegistryFormat:
     """The format under one of its names, with which its options begin."""
-    encoder_ = partial(encoder, name)
-    return RegistryFormat(
-        name, "AVRO", "an Avro schema", decoder, encoder_, columns, registry=registry
-    )
+    codecs = decoder, partial(encoder, name), columns
+    return RegistryFormat(name, "AVRO", "an Avro schema", *codecs, records, registry=registry)
 
 
 FORMAT = _format("avro-confluent")

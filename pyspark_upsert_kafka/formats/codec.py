@@ -69,6 +69,7 @@ class CodecSpec:
         required: The columns of the primary key, under their names in the message: they are never NULL,
             even where the schema calls them nullable.
         client: The properties of the Kafka client, for a registry that takes the client's own login.
+        record_names: The record types that are read, as the user names them; empty = all.
     """
 
     schema: StructType
@@ -77,6 +78,7 @@ class CodecSpec:
     topics: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
     client: Properties = field(default_factory=lambda: Properties({}))
+    record_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,37 @@ WithSchemaIds = Callable[
 
 
 @dataclass(frozen=True)
+class RecordType:
+    """The record type of a message, as the schema says it that the message was written with.
+
+    Args:
+        name: Its full name; empty = the schema gives none.
+        fields: The names of its fields; None = it may have any, or is no record.
+    """
+
+    name: str
+    fields: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Records:
+    """The record types of the messages of a schema.
+
+    Args:
+        all: The types.
+        of_message: Tells which one a message has, by what stands behind the schema's id; None = there is one only.
+    """
+
+    all: tuple[RecordType, ...]
+    of_message: RecordTypes | None = None
+
+
+RecordTypes = Callable[[bytes, bool], "RecordType | int | None"]
+"""From what some messages begin with, and whether this is all of them: their record type; a number = it takes so many of their
+first bytes to tell, which is no answer where it is all; None = not known, since these messages cannot be decoded."""
+
+
+@dataclass(frozen=True)
 class Format:
     """A format: its options and how to compile its two codecs.
 
@@ -178,6 +211,7 @@ class Format:
         with_schema_ids: Makes of messages, and the values of the header that names their schema, messages that the decoder
             reads, and says why headers are wrong, by the index of the message. None = no header names schemas.
         changes: Compiles the decoder of a CDC format, whose ``decoder`` and ``encoder`` only refuse; None = it is none.
+        record_types: Gives, for a side, what tells the record types of its messages; None = messages do not say which they are of.
     """
 
     name: str
@@ -191,6 +225,7 @@ class Format:
     newest_schema: Callable[[CodecSpec], str] | None = None
     with_schema_ids: WithSchemaIds | None = None
     changes: Callable[[ChangeSpec], ChangeDecoder] | None = None
+    record_types: Callable[[CodecSpec], RecordTypes] | None = None
 
 
 @dataclass(frozen=True)

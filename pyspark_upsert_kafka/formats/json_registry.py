@@ -37,6 +37,7 @@ list of types, ...) is refused: the user then has to give the columns.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -62,7 +63,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats import json as json_format
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Records, RecordType
 from pyspark_upsert_kafka.formats.json import OPTIONS
 from pyspark_upsert_kafka.formats.prefixes import PrefixedDecoder, PrefixedEncoder
 from pyspark_upsert_kafka.formats.registry_format import (
@@ -70,6 +71,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
+    SeenRecords,
     of_newest_schema,
 )
 
@@ -83,7 +85,10 @@ def decoder(spec: CodecSpec, _: RegisteredSchema | None) -> SchemaDecoder:
     """
     json_format.check(spec)
 
-    def of_schema(_: RegisteredSchema, prefix_length: int) -> Decoder:
+    seen = SeenRecords(spec)
+
+    def of_schema(schema: RegisteredSchema, prefix_length: int) -> Decoder:
+        seen.add(*_titles(schema))
         return PrefixedDecoder(json_format.decoder(spec), prefix_length)
 
     return of_schema
@@ -115,6 +120,27 @@ def columns(schema: RegisteredSchema, spec: CodecSpec, _: str | None) -> StructT
     parsed = _parsed(schema)
     found = columns_of(parsed, schema.origin)
     return of_newest_schema(found, with_default(parsed), spec.required)
+
+
+def records(schema: RegisteredSchema) -> Records:
+    """The title of a schema, and its properties.
+
+    Raises:
+        SchemaError: It is no JSON.
+    """
+    parsed = _parsed(schema)
+    if not isinstance(parsed, dict):
+        return Records((RecordType(""),))
+    title, properties = parsed.get("title"), parsed.get("properties")
+    fields = frozenset(properties) if isinstance(properties, dict) and properties else None
+    return Records((RecordType(title if isinstance(title, str) else "", fields),))
+
+
+def _titles(schema: RegisteredSchema) -> list[str]:
+    """The title of a schema that need not be understood: a message is read by the columns."""
+    with suppress(SchemaError):
+        return [each.name for each in records(schema).all]
+    return []
 
 
 def _parsed(schema: RegisteredSchema) -> object:
@@ -337,6 +363,7 @@ FORMAT = RegistryFormat(
     decoder,
     encoder,
     columns,
+    records,
     OPTIONS,
     fields=json_format.fields,
 )

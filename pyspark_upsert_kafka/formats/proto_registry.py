@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.core.errors import SchemaError, shown
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import text
 from pyspark_upsert_kafka.formats.binary_values import varint
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Records, RecordType
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix, PrefixedEncoder
 from pyspark_upsert_kafka.formats.protobuf import VALUE_OPTIONS, message_decoder, message_encoder
 from pyspark_upsert_kafka.formats.protobuf.derived_schema import derived_schema, with_columns
@@ -38,11 +38,13 @@ from pyspark_upsert_kafka.formats.protobuf.proto_schema import (
     indexes_part,
     text_of,
 )
+from pyspark_upsert_kafka.formats.record_names import RecordNames
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
+    SeenRecords,
     of_newest_schema,
     warn_of_foreign,
 )
@@ -110,6 +112,10 @@ NUMBER = WhichMessage(
 """By the number that the serializers of AWS Glue write."""
 
 
+_LONGEST_PART = 16
+"""Bytes that say which message follows; a message hardly stands in more others than these are enough for."""
+
+
 @dataclass(frozen=True)
 class _Kind:
     """One of the formats: its name, and how its messages say which message of their schema they are."""
@@ -148,7 +154,7 @@ class _Reader:
     """Compiles the decoders of one side."""
 
     def __init__(self, kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> None:
-        self._kind, self._spec = kind, spec
+        self._kind, self._spec, self._seen = kind, spec, SeenRecords(spec)
         self._given: Any = None
         if given:
             schema = compiled(given)
@@ -171,7 +177,9 @@ class _Reader:
     def _name(self, schema: ProtoSchema, prefix: bytes, start: int) -> str:
         """The message that a prefix means; of two that may be meant it is the one that the options name."""
         names = self._kind.which.names(schema, prefix, start)
-        wanted = self._spec.options["message-name"] or (self._given and self._given.name)
+        read = self._spec.record_names
+        only = read[0].lstrip(".") if len(read) == 1 else None
+        wanted = self._spec.options["message-name"] or (self._given and self._given.name) or only
         chosen = [each for each in names if wanted and f".{each}".endswith(f".{wanted}")]
         if len(names) == 1 or len(chosen) == 1:
             return (chosen or names)[0]
@@ -183,6 +191,7 @@ class _Reader:
 
     def _descriptor(self, schema: ProtoSchema, name: str) -> Any:
         """By what a message of that name is read."""
+        self._seen.add(name)
         if self._given is None:
             fields = schema.descriptor(name).fields_by_name.keys()
             warn_of_foreign(f"{schema.origin}, the message {name!r},", fields, self._spec)
@@ -228,11 +237,44 @@ def columns(
     return found if registered.given else of_newest_schema(found, found.names, spec.required)
 
 
+def records(kind: _Kind, registered: RegisteredSchema) -> Records:
+    """The messages of a schema; what stands behind the schema's id tells which of them follows.
+
+    Raises:
+        SchemaError: It is no Protobuf schema.
+        OptionError: A package is missing.
+    """
+    check_compiler(kind.name)
+    schema = compiled(registered)
+
+    def of_name(name: str) -> RecordType:
+        return RecordType(name, frozenset(schema.descriptor(name).fields_by_name))
+
+    def of_beginning(beginning: bytes, is_whole: bool) -> RecordType | int | None:
+        part = kind.which.part(beginning, 0)
+        try:
+            names = kind.which.names(schema, part, 0)
+        except SchemaError:
+            # It has not ended, or is none.
+            is_told = is_whole or len(beginning) > _LONGEST_PART
+            return None if is_told else len(beginning) + 1
+        if len(names) > 1:
+            return None
+        return of_name(names[0])
+
+    return Records(tuple(map(of_name, schema.names)), of_beginning)
+
+
 def _chosen(kind: _Kind, spec: CodecSpec, schema: ProtoSchema) -> str:
-    """The full name of the message that the options name, or of the first one."""
+    """The full name of the message that the options name, of the one that is read, or of the first one."""
     wanted, names = spec.options["message-name"], schema.names
     if not names:
         raise SchemaError(f"{schema.origin} has no message.")
+    if wanted is None and spec.record_names:
+        read = RecordNames(spec.record_names)
+        found = [name for name in names if read.has(name)]
+        if len(found) == 1:
+            return found[0]
     if wanted is None:
         return names[0]
     option = f"Option '{spec.side}.{kind.name}.message-name'"
@@ -250,8 +292,9 @@ def _are_indexes(data: bytes) -> bool:
 
 def _format(kind: _Kind, registry: str) -> RegistryFormat:
     codecs = partial(decoder, kind), partial(encoder, kind), partial(columns, kind)
+    of_message = partial(records, kind)
     return RegistryFormat(
-        kind.name, "PROTOBUF", "a Protobuf schema", *codecs, OPTIONS, registry=registry
+        kind.name, "PROTOBUF", "a Protobuf schema", *codecs, of_message, OPTIONS, registry=registry
     )
 
 

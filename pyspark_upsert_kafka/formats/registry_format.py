@@ -14,7 +14,13 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from pyspark_upsert_kafka.core.errors import SchemaError, shown_names, warn_once
 from pyspark_upsert_kafka.core.options.catalog import Option
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, Format
+from pyspark_upsert_kafka.formats.codec import (
+    CodecSpec,
+    Decoder,
+    Encoder,
+    Format,
+    Records,
+)
 
 
 class NoSchemaError(Exception):
@@ -91,6 +97,32 @@ def _nullable_within(kind: DataType) -> DataType:
     return kind
 
 
+class SeenRecords:
+    """Logs a warning, once, when values of several record types are read without being told apart.
+
+    Args:
+        spec: The side.
+    """
+
+    def __init__(self, spec: CodecSpec) -> None:
+        self._spec = spec
+        self._names: dict[str, None] = {}
+        self._is_told = spec.side != "value" or bool(spec.record_names)
+
+    def add(self, *names: str) -> None:
+        """Takes note of record types that messages are of, or may be of; an empty name counts as none."""
+        if self._is_told:
+            return
+        self._names |= dict.fromkeys(filter(None, names))
+        if len(self._names) > 1:
+            self._is_told = True
+            topics = f" in {', '.join(map(repr, self._spec.topics))}" if self._spec.topics else ""
+            warn_once(
+                f"The values{topics} are of several record types, such as {shown_names(self._names)}, and all of them are read as "
+                "rows of the table. To read only some, name them by 'scan.record-names'."
+            )
+
+
 def warn_of_foreign(
     what: str, fields: Collection[str], spec: CodecSpec, alike: Callable[[str], str] = str
 ) -> None:
@@ -109,7 +141,8 @@ def warn_of_foreign(
         topics = f" in {', '.join(map(repr, spec.topics))}" if spec.topics else ""
         warn_once(
             f"{what} has none of the columns {shown_names(columns)}: its messages{topics} are rows of NULL. It has the fields "
-            f"{shown_names(fields)}. Give each table a topic of its own, or tell its messages by 'scan.headers'."
+            f"{shown_names(fields)}. Give each table a topic of its own, or read only its messages: by "
+            "'scan.record-names', or 'scan.headers'."
         )
 
 
@@ -146,6 +179,7 @@ class RegistryFormat:
         decoder: From a side, and the schema that the user gives (None = none).
         encoder: From a side, and the schema that the user gives (None = none).
         columns: The columns that a schema gives; see ``Format.columns``; the side is one without columns.
+        records: The record types of the messages of a schema; raises SchemaError where it cannot be understood.
         options: Its own options, beside those of the registry.
         fields: As in ``Format.fields``; the message is one without its prefix.
         complete: Makes the whole format of the one with its registry, where rows are not all that messages hold; None = it is
@@ -160,6 +194,7 @@ class RegistryFormat:
     decoder: Callable[[CodecSpec, RegisteredSchema | None], SchemaDecoder]
     encoder: Callable[[CodecSpec, RegisteredSchema | None], SchemaEncoder]
     columns: Callable[[RegisteredSchema, CodecSpec, str | None], StructType]
+    records: Callable[[RegisteredSchema], Records]
     options: tuple[Option, ...] = ()
     fields: Callable[[bytes], Collection[str]] | None = None
     complete: Callable[[Format], Format] | None = None

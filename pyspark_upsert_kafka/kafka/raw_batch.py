@@ -69,16 +69,11 @@ class RawBatch:
 
     def where(self, mask: Sequence[bool]) -> RawBatch:
         """The messages for which the mask is true, in their order."""
-        places = {at: place for place, at in enumerate(compress(range(len(self)), mask))}
-        bad = {places[at]: why for at, why in self.bad_headers.items() if at in places}
-        return self._of_each_column(
-            lambda column: (
-                column.where(mask)
-                if isinstance(column, BytesColumn)
-                else list(compress(column, mask))
-            ),
-            bad,
-        )
+        bad: dict[int, str] = {}
+        if self.bad_headers:
+            places = {at: place for place, at in enumerate(compress(range(len(self)), mask))}
+            bad = {places[at]: why for at, why in self.bad_headers.items() if at in places}
+        return self._of_each_column(lambda column: _where(column, mask), bad)
 
     def take_schema_ids(self, wanted: Collection[Detail]) -> None:
         """Takes out of the headers those that name schemas; of several with the name the last one counts, as Confluent has it."""
@@ -134,6 +129,17 @@ class RawBatch:
             bad_headers,
             {detail: chosen(column) for detail, column in self.schema_ids.items()},
         )
+
+
+def _where(column: Any, mask: Sequence[bool]) -> Any:
+    """The entries of a column for which the mask is true."""
+    if isinstance(column, BytesColumn):
+        return column.where(mask)
+    if isinstance(column, array) and column:
+        import numpy as np
+
+        return numbers(np.frombuffer(column, np.int64)[np.asarray(mask, np.bool_)])
+    return list(compress(column, mask))
 
 
 def _nones(count: int) -> BytesColumn:

@@ -202,6 +202,23 @@ def latest_schema(access: Access, subject: str, type_: str) -> RegisteredSchema:
     return _registered(access, answer, origin, type_, context_of(subject))
 
 
+_MOST_BACK = 20
+"""So many versions before the newest one are looked at for one of a certain record type."""
+
+
+def older_schemas(access: Access, subject: str, type_: str) -> Iterator[RegisteredSchema]:
+    """The schemas before the newest one of a subject that has one, the newer ones first. Raises as `latest_schema` does."""
+    path = f"{_path(subject)}/versions"
+    newest = request(access, f"{path}/latest", {404: ""}, refused=NoSchemaError).get("version")
+    if not isinstance(newest, int):
+        return
+    for version in range(newest - 1, max(0, newest - 1 - _MOST_BACK), -1):
+        with suppress(NoSchemaError):
+            answer = request(access, f"{path}/{version}", {404: ""}, refused=NoSchemaError)
+            origin = f"Version {version} of the subject {subject!r}"
+            yield _registered(access, answer, origin, type_, context_of(subject))
+
+
 def _path(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}"
 

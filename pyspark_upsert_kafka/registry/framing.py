@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
 from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Encoder, WithSchemaIds
+from pyspark_upsert_kafka.formats.codec import (
+    CodecSpec,
+    Decoder,
+    Encoder,
+    Records,
+    RecordType,
+    RecordTypes,
+    WithSchemaIds,
+)
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
@@ -26,11 +34,12 @@ from pyspark_upsert_kafka.registry.client import (
     SchemaId,
     context_of,
     latest_schema,
+    older_schemas,
     registered_schema,
     schema_of_id,
 )
 from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
-from pyspark_upsert_kafka.registry.registered_format import Registry
+from pyspark_upsert_kafka.registry.registered_format import RecordsOfSchema, Registry, kept_records
 
 _ID, _GUID = b"\0", b"\1"
 _ID_LENGTH, _GUID_LENGTH = 5, 17
@@ -71,8 +80,14 @@ class _OfSide:
     def check_written(self) -> None:
         self.subject()
 
-    def newest(self) -> RegisteredSchema:
-        return latest_schema(self.settings.access, self.subject(), self.schema_type)
+    def newest(self, subject: str) -> RegisteredSchema:
+        return latest_schema(self.settings.access, subject, self.schema_type)
+
+    def older(self, subject: str) -> Iterator[RegisteredSchema]:
+        return older_schemas(self.settings.access, subject, self.schema_type)
+
+    def subject_is_given(self) -> bool:
+        return self.settings.subject is not None
 
     def decoder(self, of_schema: SchemaDecoder, target: pa.Schema) -> Decoder:
         access, context = self.settings.access, context_of(self.settings.subject)
@@ -82,6 +97,29 @@ class _OfSide:
             return of_schema(schema, len(id_bytes(schema_id)))
 
         return decoder_by_id(of_id, target)
+
+    def record_types(self, of_schema: RecordsOfSchema) -> RecordTypes:
+        access, context = self.settings.access, context_of(self.settings.subject)
+
+        def of_part(part: bytes) -> Records:
+            schema_id = id_in(part)
+            return of_schema(schema_of_id(access, schema_id, self.schema_type, context=context))
+
+        of_id = kept_records(of_part)
+
+        def of_beginning(beginning: bytes, is_whole: bool) -> RecordType | int | None:
+            length = _GUID_LENGTH if beginning[:1] == _GUID else _ID_LENGTH
+            if len(beginning) < length and not is_whole:
+                return length
+            found = of_id(id_part(beginning))
+            if found is None:
+                return None
+            if found.of_message is None:
+                return found.all[0]
+            told = found.of_message(beginning[length:], is_whole)
+            return length + told if isinstance(told, int) else told
+
+        return of_beginning
 
     def encoder(self, writing: SchemaEncoder) -> Encoder:
         access, register = self.settings.access, self.settings.auto_register

@@ -7,7 +7,7 @@ Source: https://docs.aws.amazon.com/glue/latest/webapi/API_GetSchemaVersion.html
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -78,18 +78,25 @@ class GlueSchema:
             SchemaError: Glue's answer is malformed.
             BrokerError: Glue does not answer, or refuses.
         """
+        found = next(self.versions(), None)
+        if found is None:
+            raise _no_version(self, "none of the last versions passed Glue's checks")
+        return found
+
+    def versions(self) -> Iterator[RegisteredSchema]:
+        """The last versions that passed Glue's checks, the newest one first; raises as `newest_version` does."""
         number: dict[str, Any] = {"LatestVersion": True}
         none = partial(_no_version, self)
-        for _ in range(_MOST_BACK):
+        for back in range(_MOST_BACK):
             asked = {"SchemaId": self.key, "SchemaVersionNumber": number}
             answer = self.ask("GetSchemaVersion", {_NOT_THERE: none, _INVALID: none}, **asked)
             if answer.get("Status", "AVAILABLE") == "AVAILABLE":
-                return _registered(answer, f"The newest version of the schema {self}")
+                which = f"Version {answer.get('VersionNumber')}" if back else "The newest version"
+                yield _registered(answer, f"{which} of the schema {self}")
             before = answer.get("VersionNumber", 1) - 1
             if before < 1:
-                break
+                return
             number = {"VersionNumber": before}
-        raise none("none of the last versions passed Glue's checks")
 
     def version(self, type_: str, text: str, create: str | None) -> UUID:
         """The id of the version that is this text, once Glue has checked it.

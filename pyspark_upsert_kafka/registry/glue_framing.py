@@ -7,8 +7,9 @@ Source: ``SerializationDataEncoder`` and ``GlueSchemaRegistryDeserializerDataPar
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from uuid import UUID
 
 import numpy as np
@@ -17,7 +18,15 @@ import pyarrow as pa
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
 from pyspark_upsert_kafka.formats.batches import nulls
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder, Encoder
+from pyspark_upsert_kafka.formats.codec import (
+    CodecSpec,
+    Decoded,
+    Decoder,
+    Encoder,
+    Records,
+    RecordType,
+    RecordTypes,
+)
 from pyspark_upsert_kafka.formats.decoded_size import MAX_ROW_BYTES, Budget
 from pyspark_upsert_kafka.formats.decoding import UnreadableError, merge_by_position
 from pyspark_upsert_kafka.formats.prefixes import DecoderByPrefix
@@ -32,10 +41,12 @@ from pyspark_upsert_kafka.registry.glue_client import (
     schema_of_version,
 )
 from pyspark_upsert_kafka.registry.glue_options import OPTIONS, GlueSettings, settings_of
-from pyspark_upsert_kafka.registry.registered_format import Registry
+from pyspark_upsert_kafka.registry.registered_format import RecordsOfSchema, Registry, kept_records
 
 _LENGTH = 18
 _VERSION, _PLAIN, _ZLIB = 3, 0, 5
+_WHOLE = 1 << 40  # bytes; more than any message has
+_BEGUN = 100  # bytes that tell which record of a schema follows
 
 _WRONG = (
     "the message does not begin with the byte 3, a byte 0 or 5, and the 16 bytes of a schema version's id, as the serializers "
@@ -80,8 +91,14 @@ class _OfSide:
                 "same wherever it is written, and what zlib makes of it depends on its release. Leave it out."
             )
 
-    def newest(self) -> RegisteredSchema:
-        return self._schema().newest_version()
+    def newest(self, subject: str) -> RegisteredSchema:
+        return self._schema(subject).newest_version()
+
+    def older(self, subject: str) -> Iterator[RegisteredSchema]:
+        return islice(self._schema(subject).versions(), 1, None)
+
+    def subject_is_given(self) -> bool:
+        return self.settings.schema_name is not None
 
     def decoder(self, of_schema: SchemaDecoder, target: pa.Schema) -> Decoder:
         def of_version(version: UUID, prefix_length: int) -> Decoder:
@@ -89,17 +106,42 @@ class _OfSide:
 
         return decoder_by_version(of_version, target)
 
+    def record_types(self, of_schema: RecordsOfSchema) -> RecordTypes:
+        def of_version(version: bytes) -> Records:
+            return of_schema(schema_of_version(self.settings.access, UUID(bytes=version)))
+
+        of_id = kept_records(of_version)
+
+        def of_beginning(beginning: bytes, is_whole: bool) -> RecordType | int | None:
+            if len(beginning) < _LENGTH and not is_whole:
+                return _LENGTH
+            if not _is_header(beginning[:_LENGTH]):
+                return None
+            found = of_id(beginning[2:_LENGTH])
+            if found is None:
+                return None
+            if found.of_message is None:
+                return found.all[0]
+            if beginning[1] == _PLAIN:
+                told = found.of_message(beginning[_LENGTH:], is_whole)
+                return _LENGTH + told if isinstance(told, int) else told
+            return found.of_message(_begun(beginning), True) if is_whole else _WHOLE
+
+        return of_beginning
+
     def encoder(self, writing: SchemaEncoder) -> Encoder:
         settings = self.settings
         create = settings.compatibility if settings.auto_register else None
-        version = self._schema().version(self.format.schema_type, writing.schema, create)
+        version = self._schema(self.subject()).version(
+            self.format.schema_type, writing.schema, create
+        )
         if settings.compresses:
             compressed = writing.with_prefix(writing.after_id)
             return _CompressingEncoder(compressed, header_of(version, compressed=True))
         return writing.with_prefix(header_of(version) + writing.after_id)
 
-    def _schema(self) -> GlueSchema:
-        return GlueSchema(self.settings.access, self.settings.registry, self.subject())
+    def _schema(self, name: str) -> GlueSchema:
+        return GlueSchema(self.settings.access, self.settings.registry, name)
 
 
 def _of_side(spec: CodecSpec, format_: RegistryFormat) -> _OfSide:
@@ -142,7 +184,7 @@ def decoder_by_version(
     """
 
     def of_prefix(prefix: bytes) -> Decoder:
-        if len(prefix) < _LENGTH or prefix[0] != _VERSION or prefix[1] not in (_PLAIN, _ZLIB):
+        if not _is_header(prefix):
             raise SchemaError(_WRONG.format(begin=shown(prefix)))
         version = UUID(bytes=prefix[2:])
         if prefix[1] == _PLAIN:
@@ -150,6 +192,10 @@ def decoder_by_version(
         return _InflatingDecoder(compile_decoder(version, 0), target)
 
     return DecoderByPrefix(lambda message: message[:_LENGTH], of_prefix, target)
+
+
+def _is_header(prefix: bytes) -> bool:
+    return len(prefix) == _LENGTH and prefix[0] == _VERSION and prefix[1] in (_PLAIN, _ZLIB)
 
 
 @dataclass(frozen=True)
@@ -197,6 +243,14 @@ class _InflatingDecoder:
             return decoded
         bad = Decoded(nulls(self.target, len(errors)), dict(enumerate(errors.values())))
         return merge_by_position([(np.array(places, int), decoded), (np.array([*errors]), bad)])
+
+
+def _begun(message: bytes) -> bytes:
+    """The first bytes of what a compressed message holds; empty = it is not compressed by zlib."""
+    try:
+        return zlib.decompressobj().decompress(memoryview(message)[_LENGTH:], _BEGUN)
+    except zlib.error:
+        return b""
 
 
 def _inflated(message: bytes, budget: Budget) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 from pyspark.sql.types import (
@@ -52,7 +53,7 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
         raise SchemaError(_NO_SCHEMA)
     stream = OPTIONS["read.mode"].read(given) != "snapshot"
     options = read_options(raw, format_options, stream=stream)
-    value = _schema_columns("value", options.table)
+    value = _schema_columns("value", options.table, record_names=options.record_names)
     if value is None:
         raise SchemaError(_NO_SCHEMA)
     key = _key_columns(options.table, value)
@@ -101,13 +102,17 @@ def _as_read(
 
 
 def _schema_columns(
-    side: Literal["key", "value"], table: TableOptions, only: str | None = None
+    side: Literal["key", "value"],
+    table: TableOptions,
+    only: str | None = None,
+    record_names: tuple[str, ...] = (),
 ) -> StructType | None:
     """The columns that the schema of one side gives; None when it has none."""
     prefix = table.key_prefix if side == "key" else ""
     required = frozenset(name.removeprefix(prefix) for name in table.primary_key)
     found = side_of(table, side, StructType(), required)
-    return None if found.format.columns is None else found.format.columns(found.spec, only)
+    spec = replace(found.spec, record_names=record_names)
+    return None if found.format.columns is None else found.format.columns(spec, only)
 
 
 def _key_columns(table: TableOptions, value: StructType) -> list[StructField]:

@@ -43,6 +43,7 @@ from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
+from pyspark_upsert_kafka.connector.reading.wanted_records import deletes_of_others
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names, warn_once
@@ -113,6 +114,7 @@ class RowDecoder:
         self, table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool = False
     ) -> None:
         self._table = table
+        self._passes_others = bool(options.record_names)
         self._shares_keys = shares_keys
         self._keep_bad = options.bad_messages_become == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
@@ -145,9 +147,12 @@ class RowDecoder:
             TooManyMessagesError: The rows would be too large together; fewer can be decoded.
         """
         read, wrong_ids = with_schema_ids(batch, *self._sides)
-        keys, values = self._decode_sides(batch, read)
+        keys, values = self._decode_sides(read)
         self._missing.look(read, values)
-        skipped = {*(keys.skipped if keys else ()), *values.skipped}
+        others = deletes_of_others(keys, values) if self._passes_others else set()
+        if keys is not None:
+            self._null_keys.look_at(batch, keys, others)
+        skipped = {*(keys.skipped if keys else ()), *values.skipped, *others}
         # In this order: of a message with two errors, that of a schema's name is reported, else that of the key.
         found = [
             *wrong_ids, *(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)
@@ -161,12 +166,11 @@ class RowDecoder:
         columns = [self._column(field, selection, keys, values) for field in self._schema]
         return Rows(columns, selection.deletes, bad, selection.indexes)
 
-    def _decode_sides(self, batch: RawBatch, read: RawBatch) -> tuple[DecodedSide | None, Values]:
+    def _decode_sides(self, read: RawBatch) -> tuple[DecodedSide | None, Values]:
         values = self._decode_values(read.values)
         if self._key is None:
             return None, values
         keys = decode_side(read.keys, self._key, "key")
-        self._null_keys.look_at(batch, keys)
         return keys.with_nulls_bad("null-key", _NO_KEY), values
 
     def _bad_headers(self, batch: RawBatch) -> list[BadMessage]:
@@ -369,13 +373,15 @@ class _NullKeys:
         self._names = names
         self._told: set[tuple[str, str]] = set()
 
-    def look_at(self, batch: RawBatch, keys: DecodedSide) -> None:
-        """Warns if a column is NULL in a key of the batch."""
+    def look_at(self, batch: RawBatch, keys: DecodedSide, passed_over: Collection[int]) -> None:
+        """Warns if a column is NULL in a key of the batch, but for those of messages that are passed over."""
         for name in self._names:
             column = keys.rows.column(name)
             if not column.null_count or (batch.topic, name) in self._told:
                 continue
-            null = np.flatnonzero(keys.read & column.is_null().to_numpy(zero_copy_only=False))
+            is_null = keys.read & column.is_null().to_numpy(zero_copy_only=False)
+            is_null[[*passed_over]] = False
+            null = np.flatnonzero(is_null)
             if null.size:
                 self._told.add((batch.topic, name))
                 self._warn(batch, int(null[0]), name)

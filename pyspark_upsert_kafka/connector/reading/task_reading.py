@@ -29,6 +29,7 @@ from pyspark_upsert_kafka.connector.reading.reading_past_end import (
     holds,
 )
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
+from pyspark_upsert_kafka.connector.reading.wanted_records import wanted_records
 from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
@@ -149,11 +150,17 @@ class ChangeReader:
         self, batches: Iterable[RawBatch], range_: Range, *, handles_bad: bool = True
     ) -> Iterator[tuple[RawBatch, Rows]]:
         """The messages with their rows; bad messages are handled once, by the batch that shows them."""
-        for whole in with_headers(batches, self.options.headers):
+        for whole in self._chosen(batches):
             for batch, rows in self._decoder.decode(whole, range_.share):
                 if rows.bad and handles_bad:
                     self._handle_errors(batch, rows.bad)
                 yield batch, rows
+
+    def _chosen(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
+        """The messages that are read, as if there were no others."""
+        found = with_headers(batches, self.options.headers)
+        records = wanted_records(self.table, self.options)
+        return found if records is None else filter(len, map(records.of, found))
 
     def snapshot_of(
         self,

@@ -33,6 +33,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     names_as_written,
     one_of,
     positive_duration,
+    record_names,
     regular_expression,
     specific_offsets,
     text,
@@ -288,6 +289,9 @@ _READING = Section(
         Option("scan.headers", header_values, None,
                "only messages that have all of these headers with these values (UTF-8) are read: `type=Order;tenant=7` "
                "(see [filters](filters.md#only-messages-with-certain-headers))"),
+        Option("scan.record-names", record_names, None,
+               "of a topic of several record types, only messages of these are read: `com.acme.Order;com.acme.Refund`; for "
+               "values whose format has a schema registry (see [record types](record-types.md))"),
     ),
 )  # fmt: skip
 

@@ -276,6 +276,18 @@ def header_values(value: str) -> WantedHeaders:
     return tuple(sorted(wanted.items()))
 
 
+def record_names(value: str) -> tuple[str, ...]:
+    """Names of record types, separated by ``;``; blanks around them do not count.
+
+    >>> record_names("com.acme.Order; Refund")
+    ('com.acme.Order', 'Refund')
+    """
+    names = tuple(dict.fromkeys(filter(None, map(str.strip, value.split(";")))))
+    if not names:
+        raise ValueError("expected names of record types, such as 'com.acme.Order;com.acme.Refund'")
+    return names
+
+
 TIME_COMPLAINT = (
     "Invalid value for option '{name}': {expected}. A time is in ISO 8601 with a zone, as in '2026-01-31T12:00:00Z', or says "
     "how long ago it was, as in '-10 min'; milliseconds since the epoch go into '{name}-millis'."

@@ -155,6 +155,7 @@ class ReadOptions:
         warnings: What is logged when the read is planned.
         table_first: Whether the first batch of a new stream is the table (``scan.startup.mode`` = ``full``).
         headers: What headers a message must have to be read; empty = all messages are read.
+        record_names: Of which record types a message must be to be read; empty = all messages are read.
         takes_filters: Whether a batch reads only what the filters of its query leave.
         key_partitioner: Which hash of a key's bytes gives its partition; None = a key may be in any.
         merges_partitions: Whether a key of a snapshot that lies in several partitions gives one row.
@@ -178,6 +179,7 @@ class ReadOptions:
     warnings: tuple[str, ...] = ()
     table_first: bool = False
     headers: WantedHeaders = ()
+    record_names: tuple[str, ...] = ()
     takes_filters: bool = False
     key_partitioner: Literal["murmur2"] | None = None
     merges_partitions: bool = False

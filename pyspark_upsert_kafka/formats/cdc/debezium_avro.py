@@ -41,7 +41,11 @@ from pyspark_upsert_kafka.formats.cdc.connect_schema import ConnectSchema, texts
 from pyspark_upsert_kafka.formats.cdc.debezium_json import DEBEZIUM
 from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse, row_after, row_before
 from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec, Decoder, Format
-from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, SchemaDecoder
+from pyspark_upsert_kafka.formats.registry_format import (
+    RegisteredSchema,
+    SchemaDecoder,
+    SeenRecords,
+)
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.formats.cdc.columns_by_schema import RowMapping
@@ -90,6 +94,7 @@ def _completed(envelopes: Format) -> Format:
         newest_schema=partial(_newest_schema, envelopes),
         with_schema_ids=envelopes.with_schema_ids,
         changes=partial(_changes, envelopes),
+        record_types=envelopes.record_types,
     )
 
 
@@ -120,11 +125,14 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     else:
         resolve_columns(reader, _mapping(given.text, spec.schema, None).physical)
 
+    seen = SeenRecords(spec)
+
     def of_schema(registered: RegisteredSchema, prefix_length: int) -> Decoder:
         from pyspark_upsert_kafka.formats.cdc.columns_by_schema import MappedDecoder
 
         text = avro_confluent.whole_text(registered)
         writer = parse_schema(text, registered.origin)
+        seen.add(*avro_confluent.record_names(writer))
         mapping = _mapping(text, spec.schema, reader)
         plain = datum_decoder(writer, mapping.physical, reader=reader, prefix_length=prefix_length)
         return MappedDecoder(plain, mapping)

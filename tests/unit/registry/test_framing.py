@@ -11,7 +11,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
-from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder, Records, RecordType
 from pyspark_upsert_kafka.formats.decoding import RowPath
 from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
@@ -72,8 +72,15 @@ def text_columns(schema: RegisteredSchema, _: CodecSpec, only: str | None) -> St
     return StructType([StructField(only or schema.text, StringType())])
 
 
+def text_records(schema: RegisteredSchema) -> Records:
+    """The schema is the name of the only record type."""
+    return Records((RecordType(schema.text),))
+
+
 FORMAT = REGISTRY.completed(
-    RegistryFormat("text-registry", "TEXT", "a text", text_decoder, text_encoder, text_columns)
+    RegistryFormat(
+        "text-registry", "TEXT", "a text", text_decoder, text_encoder, text_columns, text_records
+    )
 )
 
 

@@ -249,6 +249,7 @@ OF_GROUP = replace(
             {"end": Position("specific-offsets", offsets=((0, 42),))},
         ),
         ({"scan.headers": "type=Order"}, {"headers": (("type", b"Order"),)}),
+        ({"scan.record-names": "a.Order; Refund;Refund"}, {"record_names": ("a.Order", "Refund")}),
         ({"scan.topic-partition-discovery.interval": "0"}, {"discovery_interval_s": 0.0}),
         ({"scan.topic-partition-discovery.interval": "1 min"}, {"discovery_interval_s": 60.0}),
         ({"scan.outage.timeout": "0"}, {"outage_timeout_s": 0.0}),
@@ -436,6 +437,7 @@ VALID = {
     "scan.topic-partition-discovery.interval": {"scan.topic-partition-discovery.interval": "1s"},
     "scan.outage.timeout": {"scan.outage.timeout": "1s"},
     "scan.headers": {"scan.headers": "type=Order"},
+    "scan.record-names": {"scan.record-names": "com.acme.Order"},
     "minPartitions": {"minPartitions": "1"},
     "scan.snapshot.memory": {"scan.snapshot.memory": "1 gb"},
     "scan.snapshot.merge-partitions": {

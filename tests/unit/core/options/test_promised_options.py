@@ -48,6 +48,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("scan.outage.timeout", "1 min", 60, 10 * 60),
     ("properties.isolation.level", "read_uncommitted", "read_uncommitted", "read_committed"),
     ("scan.headers", "type=Order;tenant=7", (("tenant", b"7"), ("type", b"Order")), None),
+    ("scan.record-names", "com.acme.Order;Refund", ("com.acme.Order", "Refund"), None),
     ("minPartitions", "4", 4, None),
     ("scan.snapshot.memory", "1 gb", 2**30, None),
     ("scan.snapshot.merge-partitions", "true", True, False),

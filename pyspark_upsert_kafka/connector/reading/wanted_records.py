@@ -1,0 +1,142 @@
+"""``scan.record-names``: which messages of a topic of several record types are read.
+
+The schema that a value was written with says its record type, and what a message begins with names the schema. So each
+beginning is looked at once, and not each message. A message whose type is not known may be a wanted one: it is kept, and cannot be
+decoded.
+
+A tombstone has no schema. It deletes its key, whatever types that had, as it does for Kafka's compaction; but one whose key has
+none of the key's columns is of another type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_upsert_kafka.connector.format_catalog import read_key_side, read_value_side
+from pyspark_upsert_kafka.connector.reading.decoded_messages import (
+    ChangedRows,
+    DecodedSide,
+    Mask,
+    with_schema_ids,
+)
+from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS
+from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.formats.codec import RecordTypes, Side
+from pyspark_upsert_kafka.formats.record_names import RecordNames
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+
+
+class WantedRecords:
+    """Takes out of batches the messages of the wanted record types, and the tombstones.
+
+    Args:
+        table: The table.
+        options: How it is read.
+    """
+
+    def __init__(self, table: Table, options: ReadOptions) -> None:
+        self._key, self._value = read_key_side(table, options), read_value_side(table, options)
+        self._names = RecordNames(options.record_names)
+        self._type_of_value = _record_types(self._value)
+        self._type_of_key = None if self._key is None else _record_types(self._key)
+        self._key_columns = {name.lower() for name in table.key_message.names}
+        self.others: dict[str, None] = {}
+        """The full names of the other types that were seen, in their order."""
+
+    def of(self, batch: RawBatch) -> RawBatch:
+        """The messages that are read.
+
+        Raises:
+            OptionError: A simple name means two types.
+            BrokerError: The schema registry does not answer, or refuses.
+        """
+        read, _ = with_schema_ids(batch, self._key, self._value)
+        kept = kept_by_beginning(read.values.column, self._keeps_value)
+        if self._type_of_key is not None and read.values.nulls:
+            deletes = np.flatnonzero(read.values.column.is_null())
+            keys = read.keys.take(deletes).column
+            kept[deletes] = kept_by_beginning(keys, self._keeps_key)
+        return batch if kept.all() else batch.where(kept)
+
+    def _keeps_value(self, beginning: bytes, is_whole: bool) -> bool | int:
+        type_ = self._type_of_value and self._type_of_value(beginning, is_whole)
+        if type_ is None or isinstance(type_, int):
+            return True if type_ is None else type_
+        is_wanted = self._names.has(type_.name)
+        if not is_wanted:
+            self.others.setdefault(type_.name)
+        return is_wanted
+
+    def _keeps_key(self, beginning: bytes, is_whole: bool) -> bool | int:
+        type_ = self._type_of_key and self._type_of_key(beginning, is_whole)
+        if type_ is None or isinstance(type_, int):
+            return True if type_ is None else type_
+        fields = type_.fields
+        return fields is None or not self._key_columns.isdisjoint(map(str.lower, fields))
+
+
+def _record_types(side: Side) -> RecordTypes | None:
+    return side.format.record_types and side.format.record_types(side.spec)
+
+
+@lru_cache(maxsize=KEPT_CODECS)
+def wanted_records(table: Table, options: ReadOptions) -> WantedRecords | None:
+    """What takes the wanted messages out of batches; None = all are wanted. Kept for the next task of the worker."""
+    return WantedRecords(table, options) if options.record_names else None
+
+
+_FIRST = 5
+"""So many bytes name a schema, most often."""
+
+
+def kept_by_beginning(
+    messages: pa.LargeBinaryArray,
+    keeps: Callable[[bytes, bool], bool | int],
+    length: int = _FIRST,
+) -> Mask:
+    """For each message whether it is kept.
+
+    Args:
+        messages: The messages; null ones are kept.
+        keeps: Whether messages that begin so are kept; a number = it takes so many of their first bytes to tell.
+        length: How many bytes are looked at first.
+    """
+    found = pc.binary_slice(messages, 0, length).dictionary_encode()
+    beginnings = found.dictionary.to_pylist()
+    answers = [keeps(beginning, len(beginning) < length) for beginning in beginnings]
+    # The last place is that of null messages, whose index is -1.
+    of_each = np.array([answer is True for answer in answers] + [True])
+    indexes = found.indices.fill_null(-1).to_numpy()
+    kept: Mask = of_each[indexes]
+    for longer in sorted({answer for answer in answers if not isinstance(answer, bool)}):
+        asking = np.array(
+            [
+                *(
+                    answer is not True and answer is not False and answer == longer
+                    for answer in answers
+                ),
+                False,
+            ]
+        )
+        places = np.flatnonzero(asking[indexes])
+        kept[places] = kept_by_beginning(messages.take(pa.array(places)), keeps, longer)
+    return kept
+
+
+def deletes_of_others(keys: DecodedSide | None, values: DecodedSide | ChangedRows) -> set[int]:
+    """The tombstones whose key has none of the key's columns, so that they delete no row of the table.
+
+    Args:
+        keys: The keys; None = they are not read.
+        values: The values.
+    """
+    if keys is None or values.nulls is None or not keys.rows.num_columns:
+        return set()
+    is_null = [column.is_null().to_numpy(zero_copy_only=False) for column in keys.rows.columns]
+    return {*np.flatnonzero(values.nulls & keys.read & reduce(np.logical_and, is_null)).tolist()}

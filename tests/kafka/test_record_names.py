@@ -1,0 +1,183 @@
+"""`scan.record-names`: a topic of several record types, read with each client as if it had only those of one."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import fastavro
+import pytest
+
+from pyspark_upsert_kafka import DecodeError, read_changes, read_table
+from pyspark_upsert_kafka.cli import main
+from tests.conftest import Broker, options
+from tests.kafka.conftest import Edge
+from tests.unit.registry.fake_registry import FakeRegistry, serving
+
+NAME = "avro-confluent"
+ORDER_KEY, CUSTOMER_KEY, ORDER, CUSTOMER, NEWER_ORDER = range(1, 6)
+SCHEMAS = {
+    ORDER_KEY: {"type": "record", "name": "shop.OrderKey", "fields": [{"name": "id", "type": "long"}]},
+    CUSTOMER_KEY: {"type": "record", "name": "shop.CustomerKey", "fields": [{"name": "mail", "type": "string"}]},
+    ORDER: {
+        "type": "record", "name": "shop.Order",
+        "fields": [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}],
+    },
+    CUSTOMER: {
+        "type": "record", "name": "shop.Customer",
+        "fields": [{"name": "mail", "type": "string"}, {"name": "age", "type": "int"}],
+    },
+    NEWER_ORDER: {
+        "type": "record", "name": "shop.Order",
+        "fields": [
+            {"name": "note", "type": ["null", "string"], "default": None},
+            {"name": "id", "type": "long"}, {"name": "name", "type": "string"},
+        ],
+    },
+}  # fmt: skip
+ORDERS = {"scan.record-names": "shop.Order"}
+COLUMNS = "id BIGINT, name STRING"
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[FakeRegistry]:
+    """A registry with the schemas."""
+    with serving() as found:
+        for number, schema in SCHEMAS.items():
+            found.schema(number, schema)
+        yield found
+
+
+def datum(number: int, row: Any) -> bytes:
+    """A key or a value, behind the id of its schema."""
+    written = io.BytesIO(b"\0" + number.to_bytes(4, "big"))
+    written.seek(0, io.SEEK_END)
+    fastavro.schemaless_writer(written, fastavro.parse_schema(SCHEMAS[number]), row)
+    return written.getvalue()
+
+
+def order(id_: int, name: str | None, schema: int = ORDER) -> tuple[bytes, bytes | None]:
+    """An order; without a name its deletion."""
+    value = None if name is None else datum(schema, {"id": id_, "name": name, "note": None})
+    return datum(ORDER_KEY, {"id": id_}), value
+
+
+def customer(mail: str, age: int | None) -> tuple[bytes, bytes | None]:
+    """A customer; without an age its deletion."""
+    value = None if age is None else datum(CUSTOMER, {"mail": mail, "age": age})
+    return datum(CUSTOMER_KEY, {"mail": mail}), value
+
+
+def given(
+    broker: Broker, topic: str, url: str, edge: Edge | None = None, **more: Any
+) -> dict[str, str]:
+    """Options of the table."""
+    client: dict[str, str] = {}
+    if edge is not None:
+        client = {"kafka.client": edge.client}
+        if not edge.has_transactions:
+            client |= {"properties.isolation.level": "read_uncommitted"}
+    return options(
+        broker, topic, key__format=NAME, value__format=NAME,
+        **{f"{side}.{NAME}.url": url for side in ("key", "value")}, **client, **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def mixed(broker: Broker) -> str:
+    """Orders 1 to 3, of which 2 is deleted, among customers, whose keys and values no table of orders could read."""
+    topic = broker.topic()
+    same_key = order(3, "c")[0], customer("c", 9)[1]
+    broker.produce(
+        topic, customer("a", 1), order(1, "a"), order(2, "b"), customer("a", None), order(3, "c"), order(1, "d", NEWER_ORDER),
+        order(2, None), customer("b", 2), same_key, customer("a", None),
+    )  # fmt: skip
+    return topic
+
+
+def rows(found: Any) -> list[tuple[Any, ...]]:
+    """The rows of batches."""
+    return [tuple(row.values()) for batch in found for row in batch.to_pylist()]
+
+
+@pytest.mark.every_client
+@pytest.mark.parametrize(
+    "more", [{}, {"minPartitions": 3}, {"scan.snapshot.merge-partitions": "true"}]
+)
+def test_the_table_of_one_type(broker, registry, mixed, edge, more):
+    """A customer with the key of an order does not hide the order; deletes of customers delete no order, and fail nothing."""
+    it = given(broker, mixed, registry.url, edge, **ORDERS, **more)
+
+    assert sorted(rows(read_table(it, schema=COLUMNS))) == [(1, "d"), (3, "c")]
+
+
+@pytest.mark.every_client
+def test_the_changes_of_one_type(broker, registry, mixed, edge):
+    """Each order and its deletion, once, and nothing of customers; what was passed over is behind the position."""
+    it = given(broker, mixed, registry.url, edge, **ORDERS)
+    shown = f"{COLUMNS}, _offset BIGINT, _change_type STRING"
+
+    with read_changes(it, schema=shown, start="earliest", stop_at_end=True) as changes:
+        found = rows(changes)
+        assert changes.caught_up
+
+    assert found == [
+        (1, "a", 1, "upsert"), (2, "b", 2, "upsert"), (3, "c", 4, "upsert"), (1, "d", 5, "upsert"),
+        (2, None, 6, "delete"),
+    ]  # fmt: skip
+
+
+def test_the_table_and_then_its_changes_of_one_type(broker, registry):
+    """A restart between messages of other types loses and repeats nothing."""
+    topic = broker.topic()
+    broker.produce(topic, customer("a", 1), order(1, "a"), customer("a", 2))
+    it = given(broker, topic, registry.url, **ORDERS)
+    with read_changes(it, schema=COLUMNS, stop_at_end=True) as changes:
+        assert rows(changes) == [(1, "a", "upsert")]
+        position = changes.position
+    broker.produce(topic, customer("a", 3), order(1, "b"), customer("a", None), order(1, None))
+
+    with read_changes(it, schema=COLUMNS, stop_at_end=True, position=position) as changes:
+        assert rows(changes) == [(1, "b", "upsert"), (1, None, "delete")]
+
+
+def test_only_wanted_messages_are_bad_messages(broker, registry):
+    """Of an unknown id nobody knows the type: it fails, or is a dead letter; a customer is neither."""
+    topic, letters = broker.topic(), broker.topic()
+    key, _ = order(5, "e")
+    broker.produce(
+        topic,
+        customer("a", 1),
+        (key, b"\0\0\0\0\x63\2"),
+        order(1, "a"),
+        (None, customer("b", 1)[1]),
+    )
+    it = given(broker, topic, registry.url, **ORDERS)
+
+    with pytest.raises(DecodeError, match=r"offset 1.*Schema id 99 is not in the schema registry"):
+        rows(read_table(it, schema=COLUMNS))
+
+    log = {"error-handling.mode": "log", "error-handling.log.target": letters}
+    assert rows(read_table(it, schema=COLUMNS, **log)) == [(1, "a")]
+    assert [each.value for each in broker.messages(letters)] == [b"\0\0\0\0\x63\2"]
+
+
+def arguments(it: dict[str, str]) -> list[str]:
+    """The same options for a command."""
+    named = [word for name, text in it.items() for word in ("--option", f"{name}={text}")]
+    return ["--schema", COLUMNS, *named]
+
+
+def test_show_counts_and_finds_the_messages_of_one_type(broker, registry, mixed, capsys):
+    """As if there were no others."""
+    chosen = arguments(given(broker, mixed, registry.url, **ORDERS))
+
+    assert main(["show", *chosen, "--output", "csv"]) == 0
+    assert sorted(capsys.readouterr().out.splitlines()) == ["1,d", "3,c", "id,name"]
+    assert main(["show", *chosen, "--key", "id=3", "--output", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["id,name", "3,c"]
+    assert main(["show", *chosen, "--count", "--output", "json"]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert (counts["live_keys"], counts["tombstones"], counts["messages"]) == (2, 1, 5)
