@@ -1,6 +1,7 @@
 """How many changes `merge_sink` merges per second, into tables of several sizes: ``make bench-lakehouse``.
 
-Runs in an environment with Iceberg or Delta Lake. A batch changes random keys of the table: nine of ten changes are upserts,
+Runs in an environment with Iceberg or Delta Lake; tables of Iceberg have each format version, of which 3 has deletion vectors.
+Files are those with rows or with what is deleted, which a batch has written. A batch changes random keys of the table: nine of ten changes are upserts,
 of which a tenth are of new keys, and one is a delete. No Kafka: only the merge is measured, and the batch is read once before.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import statistics
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -19,13 +21,22 @@ from pyspark_upsert_kafka import merge_sink
 from tests.lakehouse.engines import Lake, engine_here
 
 
-def table_of(lake: Lake, rows: int) -> str:
+def table_of(lake: Lake, rows: int, properties: dict[str, str]) -> str:
     """A table of that many rows of about 100 bytes, as one first batch makes it."""
     table = lake.table()
     ids = lake.session.range(rows)
-    sink = merge_sink(table, primary_key="id")
+    sink = merge_sink(table, primary_key="id", properties=properties)
     sink(changes(ids), 0)
     return table
+
+
+def files(lake: Lake, table: str) -> set[Path]:
+    """The files of a table that hold rows, or which of them are deleted."""
+    return {
+        file
+        for file in lake.folder.rglob(f"{table.rsplit('.', maxsplit=1)[-1]}/**/*")
+        if file.suffix in {".parquet", ".puffin", ".bin"} and not file.name.startswith(".")
+    }
 
 
 def changes(ids: DataFrame) -> DataFrame:
@@ -41,18 +52,19 @@ def changes(ids: DataFrame) -> DataFrame:
     )
 
 
-def seconds(lake: Lake, table: str, rows: int, batch: int, number: int) -> float:
-    """How long it takes to merge a batch."""
+def merged(lake: Lake, table: str, rows: int, batch: int, number: int) -> tuple[float, int]:
+    """How long it takes to merge a batch, in seconds, and how many files that writes."""
     keys = lake.session.range(batch).select(
         (f.rand(number) * rows * 1.1).cast("bigint").alias("id")
     )
     ready = changes(keys).cache()
     ready.count()
+    before = files(lake, table)
     started = time.perf_counter()
     merge_sink(table, primary_key="id")(ready, number)
     took = time.perf_counter() - started
     ready.unpersist()
-    return took
+    return took, len(files(lake, table) - before)
 
 
 def main() -> None:
@@ -61,26 +73,28 @@ def main() -> None:
     arguments.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000])
     arguments.add_argument("--batches", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     arguments.add_argument("--times", type=int, default=5)
+    arguments.add_argument("--formats", nargs="*", default=["2", "3"])
     given = arguments.parse_args()
     engine = engine_here()
     assert engine is not None, "neither Iceberg nor Delta Lake is made for this PySpark"
     with tempfile.TemporaryDirectory() as folder:
         lake = Lake(engine, engine.session(Path(folder)), Path(folder))
-        print(
-            "| engine | rows in the table | changes in the batch | seconds | changes per second |"
-        )
-        print("|---|---|---|---|---|")
-        for rows in given.rows:
-            for batch in given.batches:
-                table = table_of(lake, rows)
-                seconds(lake, table, rows, batch, 0)  # warm
-                took = statistics.median(
-                    seconds(lake, table, rows, batch, n) for n in range(1, given.times + 1)
-                )
-                print(
-                    f"| {engine.name} | {rows:,} | {batch:,} | {took:.2f} | {batch / took:,.0f} |",
-                    flush=True,
-                )
+        print("| engine | rows in the table | changes | files | seconds | changes per second |")
+        print("|---|---|---|---|---|---|")
+        formats = given.formats if engine.name == "iceberg" else [""]
+        for rows, format_, batch in product(given.rows, formats, given.batches):
+            table = table_of(lake, rows, {"format-version": format_} if format_ else {})
+            merged(lake, table, rows, batch, 0)  # warm
+            took, written = zip(
+                *(merged(lake, table, rows, batch, n) for n in range(1, given.times + 1)),
+                strict=True,
+            )
+            seconds = statistics.median(took)
+            print(
+                f"| {engine.name} {format_} | {rows:,} | {batch:,} | {statistics.median(written):g} | {seconds:.2f} "
+                f"| {batch / seconds:,.0f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import IntEnum, auto
+from itertools import islice
+
+from pyspark_upsert_kafka.core.errors import printable
 
 
 class Change(IntEnum):
@@ -44,6 +48,29 @@ SPELLINGS_OF = {
 """The spellings of each kind that can be written, in lower case."""
 
 SPELLINGS = "insert, update_postimage, upsert, +I, +U, delete, -D, update_preimage, -U"
+
+
+SHOWN_KEYS = 3
+"""So many keys are named where there may be many."""
+
+
+def such_keys(keys: Iterable[Mapping[str, object]], count: int | None = None) -> str:
+    """What stands behind a warning about some keys: a few of them.
+
+    Args:
+        keys: Columns and values of a few keys, and what else is to be said of each.
+        count: How many keys there are; None = nobody has counted them.
+
+    >>> such_keys([{"id": 1}, {"id": 2}], 7)
+    ' Such keys: id = 1; id = 2; and 5 more.'
+    """
+    shown = [
+        ", ".join(f"{name} = {value!r:.100}" for name, value in key.items())
+        for key in islice(keys, SHOWN_KEYS)
+    ]
+    if count is not None and count > len(shown):
+        shown.append(f"and {count - len(shown)} more")
+    return f" Such keys: {printable('; '.join(shown))}."
 
 
 def change_named(spelling: str | None) -> Change | None:

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from pyspark_upsert_kafka import SchemaError, merge_sink
+from pyspark_upsert_kafka.core import errors
 from tests.lakehouse.engines import Lake
 
 VERSIONED = "id INT, name STRING, version INT"
@@ -239,14 +240,38 @@ def test_properties_of_a_table_that_is_made(lake: Lake, caplog: pytest.LogCaptur
         assert {row[0] for row in vectors} == {"PUFFIN"}
 
 
-def test_nothing_warns_of_partitions_that_versions_order(
-    lake: Lake, caplog: pytest.LogCaptureFixture
+def test_a_warning_names_keys_in_several_partitions(
+    lake: Lake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A key in several partitions is told only where nothing else says which change is newer."""
-    changes = lake.changes("id INT, v INT", (1, 1, "upsert"), (1, 2, "upsert"))
+    """A few of them, once; not where versions say which change is newer."""
+    monkeypatch.setattr(errors, "_warned", set())
+    keys = [(id_, v) for id_ in range(1, 5) for v in (1, 2)]
+    changes = lake.changes("id INT, v INT", *((*key, "upsert") for key in keys), (9, 3, "upsert"))
     changes = changes.withColumn("_partition", f.col("v"))
 
     with caplog.at_level(logging.WARNING):
         merge_sink(lake.table(), primary_key="id", deletes="ignore", sequence_by="v")(changes, 0)
+        assert caplog.messages == []
+        for _ in range(2):
+            merge_sink(lake.table(), primary_key="id")(changes, 0)
 
-    assert caplog.messages == []
+    (message,) = caplog.messages
+    assert message.startswith("merge_sink: keys lie in several partitions")
+    assert message.endswith(", partitions = [(1,), (2,)]; and 1 more.")
+
+
+def test_a_tombstone_has_no_version(
+    lake: Lake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It deletes no row that has one, and a warning says what to do."""
+    monkeypatch.setattr(errors, "_warned", set())
+    table, how = lake.table(), {"deletes": "soft", "sequence_by": "version"}
+
+    with caplog.at_level(logging.WARNING):
+        lake.merge(table, VERSIONED, (1, "a", 1, "upsert"), (2, None, 2, "delete"), **how)
+        assert caplog.messages == []
+        lake.merge(table, VERSIONED, (1, None, None, "delete"), **how)
+
+    assert lake.rows(table) == [(1, "a", 1, False), (2, None, 2, True)]
+    (message,) = caplog.messages
+    assert message.startswith("merge_sink: deletes have no value in 'version' (sequence_by)")

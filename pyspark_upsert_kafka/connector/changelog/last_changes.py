@@ -57,13 +57,13 @@ class NewerChanges(NamedTuple):
         order: The number of each change.
         times: The times of the last changes that were known, and then of these.
         by_key: The same rows by key.
-        has_several_partitions: Whether a key lies in several partitions.
+        in_several: The rows, one for each, of keys that lie in several partitions: last changes and then new ones are counted.
     """
 
     order: np.ndarray
     times: np.ndarray
     by_key: RowsByKey
-    has_several_partitions: bool
+    in_several: np.ndarray
 
 
 class RowsByKey(NamedTuple):
@@ -112,17 +112,18 @@ def newer_changes(
         pl.Series("offset", np.concatenate([np.full(old, -1), offset])),
         pl.Series("time", time),
     ).with_row_index("row")
-    several = False
+    several = np.zeros(0, np.int64)
     if frame.select(pl.any_horizontal(pl.col(places).n_unique() > 1)).item():
         differs = pl.any_horizontal(pl.col(name).min() != pl.col(name).max() for name in places)
-        several = frame.group_by(key).agg(differs.alias("several"))["several"].any()
+        by_key = frame.group_by(key).agg(differs.alias("several"), pl.col("row").min())
+        several = by_key.filter("several")["row"].sort().to_numpy().astype(np.int64)
     new = frame.slice(old).sort(*places, "offset", maintain_order=True)
     in_log = pl.concat([frame.slice(0, old), new])
-    if not several:
+    if not len(several):
         order = new["row"].to_numpy().astype(np.int64) - old
-        by_key = rows_by_key(in_log.select(key))
-        times = _greatest_up_to_each(in_log["time"].to_numpy(), by_key)
-        return NewerChanges(order, times, by_key, has_several_partitions=False)
+        rows = rows_by_key(in_log.select(key))
+        times = _greatest_up_to_each(in_log["time"].to_numpy(), rows)
+        return NewerChanges(order, times, rows, several)
     by_place = rows_by_key(in_log.select(*key, *places))
     times = _greatest_up_to_each(in_log["time"].to_numpy(), by_place)
     ordered = in_log.with_columns(time=times).sort("time", *places, "offset", maintain_order=True)
@@ -131,8 +132,8 @@ def newer_changes(
     new = ordered.filter((pl.col("row") >= old) & (known_since == 0))
     kept = pl.concat([frame.slice(0, old), new])
     order = new["row"].to_numpy().astype(np.int64) - old
-    by_key = rows_by_key(kept.select(key))
-    return NewerChanges(order, kept["time"].to_numpy(), by_key, has_several_partitions=True)
+    rows = rows_by_key(kept.select(key))
+    return NewerChanges(order, kept["time"].to_numpy(), rows, several)
 
 
 def _greatest_up_to_each(times: np.ndarray, by_key: RowsByKey) -> np.ndarray:

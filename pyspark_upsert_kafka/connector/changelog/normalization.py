@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from pyspark_upsert_kafka.connector.changelog.last_changes import (
     several_partitions,
 )
 from pyspark_upsert_kafka.core.arrow import polars_key
+from pyspark_upsert_kafka.core.changes import SHOWN_KEYS, such_keys
 from pyspark_upsert_kafka.core.errors import SchemaError, warn_once
 
 if TYPE_CHECKING:
@@ -141,8 +143,9 @@ def _in_order(
         changes = (changes if in_order else changes.take(order)).combine_chunks()
         both = pa.concat_tables([last.select(keys), changes.select(keys)])
         return changes, None, rows_by_key(key_frame(both))
+    both = pa.concat_tables([last.select(keys), changes.select(keys)])
     found = newer_changes(
-        key_frame(pa.concat_tables([last.select(keys), changes.select(keys)])),
+        key_frame(both),
         [
             _joined(last[name], changes[column])
             for name, column in zip(_PLACE, columns.place, strict=False)
@@ -150,8 +153,10 @@ def _in_order(
         changes[columns.offset].to_numpy(),
         np.concatenate([_micros(last["_timestamp"]), _micros(changes[columns.timestamp])]),
     )
-    if found.has_several_partitions:
-        warn_once(several_partitions(columns, "normalize_changelog"))
+    if len(found.in_several):
+        such = both.take(pa.array(found.in_several[:SHOWN_KEYS])).to_pylist()
+        detail = partial(such_keys, such, len(found.in_several))
+        warn_once(several_partitions(columns, "normalize_changelog"), detail=detail)
     as_it_is = np.array_equal(found.order, np.arange(changes.num_rows))
     changes = (changes if as_it_is else changes.take(found.order)).combine_chunks()
     return changes, found.times, found.by_key

@@ -36,6 +36,7 @@ from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     merge_settings,
 )
 from pyspark_upsert_kafka.connector.lakehouse.merge_statement import Merge
+from pyspark_upsert_kafka.core.changes import SHOWN_KEYS, such_keys
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.column_changes import field_named
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
@@ -51,8 +52,6 @@ _ADAPTIVE = (
     "spark.sql.adaptive.enabled",
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning",
 )
-
-_SHOWN_KEYS = 3
 
 _PAUSES = Backoff(0.5, 30.0)
 
@@ -431,12 +430,10 @@ class _Batch:
             *map(quoted, keys), f"{self.flags}.places"
         )
         shown = [
-            f"{', '.join(f'{name} = {value!r}' for name, value in zip(keys, row, strict=False))} "
-            f"(partitions {' and '.join(' of '.join(map(str, place)) for place in row[-1])})"
-            for row in found.limit(_SHOWN_KEYS).collect()
+            {**dict(zip(keys, row, strict=False)), "partitions": [*map(tuple, row[-1])]}
+            for row in found.limit(SHOWN_KEYS).collect()
         ]
-        more = f", and {count - len(shown)} more" if count > len(shown) else ""
-        return f" In this batch: {'; '.join(shown)}{more}."
+        return such_keys(shown, count)
 
     def _wanted(self, there: StructType) -> StructType:
         """The columns that the table must have: metadata columns only if it has them, or if they are its sequence."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ from pyspark_upsert_kafka.connector.reading.snapshot import (
     snapshot_bytes,
 )
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.changes import SHOWN_KEYS, such_keys
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError, warn_once
 from pyspark_upsert_kafka.core.positions.offsets import Range
@@ -79,11 +81,14 @@ def merged_rows(
             taken += each.nbytes
     if not parts:
         return
-    kept, has_several = _newest(parts, keys, time, np.concatenate(places))
-    if has_several:
+    kept = _newest(parts, keys, time, np.concatenate(places))
+    if not kept.all():
+        older = np.flatnonzero(~kept)
+        such = pa.Table.from_batches([part.select(keys) for part in parts]).take(older[:SHOWN_KEYS])
         warn_once(
             "Keys lie in several partitions, as after partitions were added to a topic. Of such a key the change with the "
-            "greatest timestamp is shown, then that of the highest partition ('scan.snapshot.merge-partitions')."
+            "greatest timestamp is shown, then that of the highest partition ('scan.snapshot.merge-partitions').",
+            detail=partial(such_keys, such.to_pylist(), len(older)),
         )
     begin = 0
     parts.reverse()
@@ -125,15 +130,15 @@ def _following(rows: pa.RecordBatch, offsets: np.ndarray, range_: Range) -> pa.R
 
 def _newest(
     parts: Sequence[pa.RecordBatch], keys: list[str], time: str, place: np.ndarray
-) -> tuple[np.ndarray, bool]:
-    """For each row whether it is the newest one of its key; and whether a key has several."""
+) -> np.ndarray:
+    """For each row whether it is the newest one of its key."""
     times = np.concatenate([part.column(time).to_numpy() for part in parts])
     order = np.lexsort((place, times))
     table = pa.Table.from_batches([part.select(keys) for part in parts]).take(pa.array(order))
     (last,) = rows_per_key(table.to_batches(), "max")
     kept = np.zeros(len(times), bool)
     kept[order[last]] = True
-    return kept, len(last) < len(times)
+    return kept
 
 
 def _error(taken: int, memory: int, range_: Range) -> Callable[[int], OptionError]:

@@ -32,6 +32,7 @@ from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.connector.reading.wanted_records import wanted_records
 from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS, freeze_modules, session_time_zone
 from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.changes import SHOWN_KEYS, such_keys
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import warn_once
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, Detail
@@ -397,6 +398,8 @@ class SeenKeys:
         self._here.append(hashes)
         at = np.searchsorted(self._before, hashes)
         known = at < len(self._before)
-        if (self._before[at[known]] == hashes[known]).any():
-            warn_once(_WARNING)
+        again = np.flatnonzero(known)[self._before[at[known]] == hashes[known]]
+        if len(again):
+            such = rows.select(self._keys).take(pa.array(again[:SHOWN_KEYS])).to_pylist()
+            warn_once(_WARNING, detail=partial(such_keys, such))
             self._is_over = True

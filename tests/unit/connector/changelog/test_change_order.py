@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.connector.changelog.normalization import (
     normalized,
     without_deletes,
 )
+from pyspark_upsert_kafka.core import errors
 
 SCHEMA = pa.schema(
     [
@@ -150,6 +151,27 @@ def test_a_delete_is_remembered_for_a_day() -> None:
     )
     first = normalized(NOTHING, pa.Table.from_pylist([delete.row()], SCHEMA), COLUMNS).last
     assert normalized(first, other, COLUMNS).last["id"].to_pylist() == [2]
+
+
+def test_a_warning_names_keys_in_several_partitions(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, a few of them; a key that the state has in another partition counts."""
+    monkeypatch.setattr(errors, "_warned", set())
+    changes = [
+        Change(partition, at, at, "x").row() | {"id": id_}
+        for at, (id_, partition) in enumerate([(1, 0), (2, 0), (7, 0), (7, 1)])
+    ]
+    moved = [Change(2, 9, 9, "y").row() | {"id": 2}]
+
+    last = normalized(NOTHING, pa.Table.from_pylist(changes[:2], SCHEMA), COLUMNS).last
+    assert caplog.messages == []
+    for _ in range(2):
+        normalized(last, pa.Table.from_pylist([*changes[2:], *moved], SCHEMA), COLUMNS)
+
+    (message,) = caplog.messages
+    assert message.startswith("normalize_changelog: keys lie in several partitions")
+    assert message.endswith(" Such keys: id = 2; id = 7.")
 
 
 def test_a_state_without_times_is_older_than_all() -> None:

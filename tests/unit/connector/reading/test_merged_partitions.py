@@ -130,6 +130,7 @@ def test_a_warning_says_that_keys_lie_in_several_partitions(
     is_seen = warnings or (merges == "true" and second[0].value is None)
     found = [each for each in caplog.messages if each.startswith("Keys lie in several partitions")]
     assert len(found) == int(bool(is_seen))
+    assert all(each.endswith(" Such keys: id = 1.") for each in found)
 
 
 MESSAGES = st.lists(
