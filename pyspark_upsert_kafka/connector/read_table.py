@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
+from pyspark_upsert_kafka.connector.planning.first_look import warn_of_no_rows
 from pyspark_upsert_kafka.connector.read_request import checked_request, columns_of, past_ms
 from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, read_with
 from pyspark_upsert_kafka.core.arrow import arrow_schema
@@ -84,6 +85,7 @@ def read_table(
     request = checked_request(columns, read_options(given, format_options, stream=False))
     with request.open_cluster() as cluster:
         ranges = ranges_of_batch(cluster, request.options)
+    warn_of_no_rows(request.table, request.options, ranges)
     reader = ChangeReader(request.table, request.options)
     return pa.RecordBatchReader.from_batches(arrow_schema(columns), read_with(reader, ranges))
 

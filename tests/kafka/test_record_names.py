@@ -181,3 +181,77 @@ def test_show_counts_and_finds_the_messages_of_one_type(broker, registry, mixed,
     assert main(["show", *chosen, "--count", "--output", "json"]) == 0
     counts = json.loads(capsys.readouterr().out)
     assert (counts["live_keys"], counts["tombstones"], counts["messages"]) == (2, 1, 5)
+
+
+def test_a_name_that_no_message_has_is_told_where_the_query_starts(broker, registry, mixed, caplog):
+    """An empty table is no silent success: the types that were seen, and the one that is meant."""
+    it = given(broker, mixed, registry.url, **{"scan.record-names": "shop.Ordr;Invoice"})
+
+    assert rows(read_table(it, schema=COLUMNS)) == []
+
+    (told,) = {each.message for each in caplog.records if each.levelname == "WARNING"}
+    assert "None of the 10 newest messages" in told
+    assert "'shop.Customer', 'shop.Order'. Is 'shop.Order' meant by 'shop.Ordr'?" in told
+
+
+@pytest.mark.parametrize(
+    ("names", "level", "text"),
+    [
+        ("shop.Order", "ok", "each record type"),
+        ("shop.Order;shop.Custmer", "warning", "'shop.Custmer'. Record types that were seen"),
+        (
+            "Nothing",
+            "warning",
+            "'Nothing'. Record types that were seen: 'shop.Customer', 'shop.Order'",
+        ),
+    ],
+)
+def test_doctor_says_which_record_types_the_sample_has(
+    broker, registry, mixed, capsys, names, level, text
+):
+    """A name that no message of the sample has is a warning."""
+    chosen = arguments(given(broker, mixed, registry.url, **{"scan.record-names": names}))
+
+    main(["doctor", *chosen, "--output", "json"])
+
+    found = {each["check"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert found["record-names"]["level"] == level
+    assert text in found["record-names"]["text"]
+
+
+def test_messages_without_keys_are_told_where_the_query_starts(broker, caplog):
+    """A table of a topic whose messages have no keys is empty with 'ignore'; the driver's log says why."""
+    topic = broker.topic()
+    broker.produce(topic, *[(None, b'{"id":1,"name":"a"}')] * 3)
+    it = options(broker, topic, **{"error-handling.mode": "ignore"})
+
+    assert rows(read_table(it, schema=COLUMNS)) == []
+
+    told = [each.message for each in caplog.records if "newest messages" in each.message]
+    assert len(told) == 1
+    assert "3 cannot be read: the message has no key" in told[0]
+
+
+def test_the_envelope_of_connect_is_told_where_the_query_starts(broker, caplog):
+    """Read as plain JSON and skipped, the warning says what it is and what to set."""
+    topic = broker.topic()
+    envelope = b'{"schema":{"type":"struct","fields":[]},"payload":{"id":1,"name":"a"}}'
+    broker.produce(topic, (b'{"id":1}', envelope))
+    it = options(broker, topic, **{"error-handling.mode": "ignore"})
+
+    assert rows(read_table(it, schema=COLUMNS)) == []
+
+    (told,) = [each.message for each in caplog.records if "newest messages" in each.message]
+    assert "the envelope of Kafka Connect's JSON converter" in told
+    assert "schemas.enable" in told
+
+
+def test_nothing_is_told_of_a_table_with_rows_or_deletes(broker, registry, mixed, caplog):
+    """One row, or one delete, is enough."""
+    topic = broker.topic()
+    broker.produce(topic, (b'{"id":1}', None), (None, b"{}"))
+    it = options(broker, topic, **{"error-handling.mode": "ignore"})
+    rows(read_table(it, schema=COLUMNS))
+    rows(read_table(given(broker, mixed, registry.url, **ORDERS), schema=COLUMNS))
+
+    assert not [each for each in caplog.records if "newest messages" in each.message]

@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.connector.planning.key_partitions import KeyBytes
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.connector.reading.snapshot import Snapshot
 from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, Changes, nullable
+from pyspark_upsert_kafka.connector.reading.wanted_records import wanted_records
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError, printable
@@ -93,6 +94,8 @@ class SampleFacts:
         bad: The messages that cannot be decoded.
         warnings: What the connector has logged about the messages.
         rows: The rows of each partition; empty = no table is read.
+        passed_over: How many others were fetched, which options pass over.
+        record_types: The record types that were seen, and whether they are wanted; empty = all messages are.
     """
 
     messages: int
@@ -104,6 +107,8 @@ class SampleFacts:
     bad: tuple[SampledBadMessage, ...] = ()
     warnings: tuple[str, ...] = ()
     rows: Mapping[TopicPartition, SampledRows] = field(default_factory=dict)
+    passed_over: int = 0
+    record_types: Mapping[str, bool] = field(default_factory=dict)
 
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -133,7 +138,12 @@ def sampled(
         for part in sample_parts(view, count):
             for range_, changes in reader.read(part):
                 seen.add(range_, changes)
-    return seen.facts(view, partitions, warnings)
+    facts, records = seen.facts(view, partitions, warnings), wanted_records(request.table, options)
+    return replace(
+        facts,
+        passed_over=reader.fetched - facts.messages,
+        record_types={} if records is None else dict(records.seen),
+    )
 
 
 class _SampleReader:
@@ -145,7 +155,7 @@ class _SampleReader:
 
     def __init__(self, request: Request) -> None:
         self._reader = ChangeReader(request.table, request.options, handle_errors=lambda *_: None)
-        self._left = 0
+        self._left = self.fetched = 0
 
     def read(self, part: SamplePart) -> Iterator[tuple[Range, Changes]]:
         """The ranges of a partition, each with its messages and rows, until there are enough."""
@@ -160,6 +170,7 @@ class _SampleReader:
             while self._left and (batch := next(batches, None)) is not None:
                 wanted = batch.part(0, self._left)
                 self._left -= len(wanted)
+                self.fetched += len(wanted)
                 yield wanted
 
 

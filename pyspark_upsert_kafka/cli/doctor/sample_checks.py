@@ -14,12 +14,14 @@ from pyspark_upsert_kafka.cli.doctor.message_sample import (
     SampledRows,
     SampleFacts,
 )
+from pyspark_upsert_kafka.connector.planning.first_look import types_seen
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
-from pyspark_upsert_kafka.core.errors import shown
+from pyspark_upsert_kafka.core.errors import shown, shown_names
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.positions.planning import shared, tasks_to_share
+from pyspark_upsert_kafka.formats.record_names import RecordNames
 from pyspark_upsert_kafka.kafka.messages import partition_of
 
 _SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
@@ -39,15 +41,41 @@ def check_sample(facts: SampleFacts | NotSeen, options: ReadOptions) -> list[Fin
     if isinstance(facts, NotSeen):
         return [facts.finding(check) for check in checks]
     text = f"{counted(facts.messages, 'message')} read, from the beginning and the end of {counted(facts.offsets, 'offset')}"
+    chosen = _chosen(facts, options)
     if not facts.messages:
-        text = "The sample has no message: neither messages nor keys are checked"
-        return [Finding("sample", Level.NOT_CHECKED, text)]
-    found = [Finding("sample", Level.OK, text)]
+        of = f"None of {counted(facts.passed_over, 'message')} of the sample is read"
+        none = of if facts.passed_over else "The sample has no message"
+        text = f"{none}: neither messages nor keys are checked"
+        return [*chosen, Finding("sample", Level.NOT_CHECKED, text)]
+    found = [*chosen, Finding("sample", Level.OK, text)]
     found += [_bad(facts, options), *_columns(facts)]
     if is_table:
         found.append(_null_keys(facts, options))
         found += _keys(facts, options)
     return found
+
+
+def _chosen(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
+    """Whether the messages that options ask for are there."""
+    found: list[Finding] = []
+    if options.headers and facts.passed_over and not facts.messages:
+        text = (
+            f"No message of the sample, of {facts.passed_over:,}, has the headers of 'scan.headers'"
+        )
+        found.append(Finding("headers", Level.WARNING, text))
+    if not options.record_names or not facts.record_types:
+        return found
+    wanted = [name for name, is_wanted in facts.record_types.items() if is_wanted]
+    lacking = [
+        name for name in options.record_names if not any(map(RecordNames([name]).has, wanted))
+    ]
+    if not lacking:
+        text = "The sample has messages of each record type of 'scan.record-names'"
+        return [*found, Finding("record-names", Level.OK, text)]
+    others = [*facts.record_types]
+    text = f"No message of the sample is of the record type {shown_names(lacking)}. {types_seen(lacking, others)}"
+    advice = "If such messages are rare, look at more by --sample; else correct 'scan.record-names'"
+    return [*found, Finding("record-names", Level.WARNING, text.rstrip("."), advice)]
 
 
 def _bad(facts: SampleFacts, options: ReadOptions) -> Finding:

@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.cli.show.one_key import OneKey, SoughtKey
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage
 from pyspark_upsert_kafka.connector.change_stream import ChangeStream
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
+from pyspark_upsert_kafka.connector.planning.first_look import warn_of_no_rows
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyPlace
 from pyspark_upsert_kafka.connector.planning.unseen_messages import Hidden
 from pyspark_upsert_kafka.connector.read_request import Request
@@ -85,6 +86,7 @@ def _ranges(request: Request) -> tuple[list[Range], Mapping[str, int]]:
     with request.open_cluster() as cluster:
         ranges = ranges_of_batch(cluster, request.options, tell=_tell)
         topics = cluster.existing(sorted({range_.topic for range_ in ranges}))
+    warn_of_no_rows(request.table, request.options, ranges)
     return ranges, {name: topic.partitions for name, topic in topics.items()}
 
 

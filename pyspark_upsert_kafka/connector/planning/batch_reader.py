@@ -18,6 +18,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyspark_upsert_kafka.connector.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
+from pyspark_upsert_kafka.connector.planning.first_look import warn_of_no_rows
 from pyspark_upsert_kafka.connector.planning.query_start import start_offset, table_ranges
 from pyspark_upsert_kafka.connector.planning.unseen_messages import (
     Hidden,
@@ -67,6 +68,7 @@ class BatchReader(DataSourceReader):
         opened = load_client(options.table.client).cluster(options.table.properties, "driver")
         with closing(opened) as cluster:
             ranges = ranges_of_batch(cluster, options, self._narrowing)
+        warn_of_no_rows(self._table, options, ranges)
         # Without any partition Spark plans one of its own, with a value that depends on its version.
         tasks = spread(ranges, self._options.max_partitions)
         return [InputPartition(each) for each in tasks] or [InputPartition(_NOTHING)]

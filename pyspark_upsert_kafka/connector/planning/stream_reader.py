@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
 from pyspark_upsert_kafka.connector.planning.batch_ends import BatchEnds
+from pyspark_upsert_kafka.connector.planning.first_look import warn_of_no_rows
 from pyspark_upsert_kafka.connector.planning.query_start import (
     accept_loss,
     ends_of,
@@ -180,6 +181,8 @@ class StreamReader(DataSourceStreamReader):
             # With ``availableNow``, the end was fixed before.
             self._planned_ms = now_ms(self._observer.clock) if self._target is None else None
             self._first = replace(self._observer.begin(), is_table=self._options.table_first)
+            view = self._observer.view(self._first)
+            warn_of_no_rows(self._table, self._options, _all_of(view))
         view = self._observer.view(self._first)
         self._resume(self._first, view)
         return self._first, view
@@ -333,3 +336,11 @@ class ReaderWithoutLimits(StreamReader):
         """One for each Kafka partition with anything new, unless options want more or fewer."""
         self._now = end
         return super().partitions(start, end)
+
+
+def _all_of(view: ClusterView) -> list[Range]:
+    """All that the topics hold."""
+    return [
+        Range(*tp, each.earliest, each.latest, view.topic_ids[tp.topic])
+        for tp, each in sorted(view.bounds.items())
+    ]

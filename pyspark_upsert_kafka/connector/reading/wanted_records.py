@@ -46,8 +46,8 @@ class WantedRecords:
         self._type_of_value = _record_types(self._value)
         self._type_of_key = None if self._key is None else _record_types(self._key)
         self._key_columns = {name.lower() for name in table.key_message.names}
-        self.others: dict[str, None] = {}
-        """The full names of the other types that were seen, in their order."""
+        self.seen: dict[str, bool] = {}
+        """The full names of the types that were seen, in their order, and whether they are wanted."""
 
     def of(self, batch: RawBatch) -> RawBatch:
         """The messages that are read.
@@ -69,8 +69,7 @@ class WantedRecords:
         if type_ is None or isinstance(type_, int):
             return True if type_ is None else type_
         is_wanted = self._names.has(type_.name)
-        if not is_wanted:
-            self.others.setdefault(type_.name)
+        self.seen[type_.name] = is_wanted
         return is_wanted
 
     def _keeps_key(self, beginning: bytes, is_whole: bool) -> bool | int:
