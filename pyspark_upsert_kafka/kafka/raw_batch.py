@@ -77,7 +77,9 @@ class RawBatch:
 
     def take_schema_ids(self, wanted: Collection[Detail]) -> None:
         """Takes out of the headers those that name schemas; of several with the name the last one counts, as Confluent has it."""
-        last: list[dict[str, bytes | None]] = [dict(each) for each in self.headers if wanted]
+        if not wanted or not any(self.headers):
+            return
+        last: list[dict[str, bytes | None]] = [dict(each) for each in self.headers]
         for detail in wanted:
             values = [each.get(detail.value) for each in last]
             if any(value is not None for value in values):
