@@ -265,11 +265,12 @@ def are_envelopes(messages: Sequence[bytes]) -> Mask:
     import numpy as np
     import pyarrow.compute as pc
 
-    from pyspark_upsert_kafka.core.bytes_column import column_of
+    from pyspark_upsert_kafka.core.bytes_column import column_of, offsets_of
 
     column = column_of(messages)
+    offsets, data = offsets_of(column), column.buffers()[2]
     # A look at all bytes together costs nothing beside a look at each message.
-    if _SCHEMA not in bytes(column.buffers()[2] or b""):
+    if data is None or _SCHEMA not in bytes(data[int(offsets[0]) : int(offsets[-1])]):
         return np.zeros(len(column), np.bool_)
     found: Mask = pc.starts_with(column, _BEGINNING).to_numpy(zero_copy_only=False)
     both = pc.and_(pc.match_substring(column, _SCHEMA), pc.match_substring(column, _PAYLOAD))

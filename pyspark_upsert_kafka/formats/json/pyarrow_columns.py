@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
@@ -28,7 +29,7 @@ from pyspark_upsert_kafka.core.bytes_column import (
     not_utf8,
     offsets_of,
 )
-from pyspark_upsert_kafka.formats.decoding import Mask
+from pyspark_upsert_kafka.formats.decoding import MOST_LEFT, PROBE, Mask
 from pyspark_upsert_kafka.formats.json import Settings
 from pyspark_upsert_kafka.formats.json.json_document import DEEPEST, too_deep
 from pyspark_upsert_kafka.formats.json.row_path import field_reader, leaf
@@ -94,7 +95,13 @@ def line_parser(schema: pa.Schema) -> Columns:
                 left |= alike
                 escaped = with_stand_ins(escaped, left)
             stop = _row_of(why) if escaped is plain else None
-            found, refused = _in_windows(escaped, lines_of(escaped), table, stop)
+            try:
+                found, refused = _in_windows(escaped, lines_of(escaped), table, stop)
+            except pa.ArrowInvalid:
+                refused = _no_json(escaped)
+                if not refused.any():
+                    raise
+                found = table(pa.py_buffer(lines_of(with_stand_ins(escaped, left | refused))))
             left |= refused
         if found.num_rows != len(messages):
             raise ValueError("a message is not exactly one document")
@@ -158,6 +165,23 @@ def _in_windows(
     if stand_in is None:
         raise ValueError("no message is left")
     return pa.concat_tables([stand_in if each is None else each for each in tables]), refused
+
+
+def _no_json(messages: Sequence[bytes]) -> Mask:
+    """The messages that are no JSON to orjson, which is quicker than to stop at each of many.
+
+    Raises:
+        ValueError: Most of the first are none.
+    """
+    refused = np.zeros(len(messages), np.bool_)
+    for at, message in enumerate(messages):
+        try:
+            orjson.loads(message)
+        except ValueError:
+            refused[at] = True
+            if at < PROBE and refused[:at].sum() > MOST_LEFT * PROBE:
+                raise
+    return refused
 
 
 def _row_of(error: pa.ArrowInvalid) -> int:

@@ -54,6 +54,32 @@ def test_one_that_is_not_plain_is_left(message):
     assert [numbers[at].as_py() for at in (0, 2)] == [1, 2]
 
 
+@pytest.mark.parametrize("one_in", [900, 50, 5])
+def test_messages_that_are_no_json_are_left_however_many(one_in):
+    """A few are found where the parser stops; of many orjson tells which they are, and the others are still parsed together."""
+    messages = [b'{"c":%d}' % at for at in range(2_000)]
+    messages[one_in // 2 :: one_in] = [b'{"c" 7}'] * len(messages[one_in // 2 :: one_in])
+    (numbers,), left = NUMBER(messages)
+
+    assert left.nonzero()[0].tolist() == [*range(one_in // 2, 2_000, one_in)]
+    assert [n for n, is_left in zip(numbers.to_pylist(), left, strict=True) if not is_left] == [
+        at for at in range(2_000) if at % one_in != one_in // 2
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([b'{"c" 7}', b'{"c":1}'] * 50, "expected"),  # most of the first are no JSON
+        ([b'{"c":1}', b'{"c":99999999999999999999}'] * 600, "int64"),  # they are JSON
+    ],
+)
+def test_what_orjson_cannot_tell_is_refused(messages, why):
+    """Where it takes none out, or too many, the batch is for other paths."""
+    with pytest.raises(ValueError, match=why):
+        NUMBER(messages)
+
+
 def test_string_across_messages_is_refused():
     """Two messages whose ends make one string are not one document."""
     with pytest.raises(ValueError):
