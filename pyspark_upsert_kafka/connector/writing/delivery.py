@@ -181,20 +181,16 @@ def delivering(
         sent: Counts its messages.
         with_metadata: Whether its messages may have timestamps or headers.
     """
-    delivery = _delivery(task, options, sent, with_metadata=with_metadata)
+    delivery: Delivery
+    if options.call is None:
+        delivery = _PlainDelivery(lambda: open_sender(options, sent, with_metadata=with_metadata))
+    else:
+        opened = transactions(options, with_metadata=with_metadata)
+        buffer = partial(buffered, options=options, sent=sent)
+        delivery = ExactlyOnceDelivery(options.call, task.task, opened, buffer)
     with undone_on_failure(delivery.abort, task):
         yield delivery
         delivery.commit()
-
-
-def _delivery(
-    task: TaskIdentity, options: WriteOptions, sent: SentMessages, *, with_metadata: bool
-) -> Delivery:
-    if options.call is None:
-        return _PlainDelivery(lambda: open_sender(options, sent, with_metadata=with_metadata))
-    buffer = partial(buffered, options=options, sent=sent)
-    opened = transactions(options, with_metadata=with_metadata)
-    return ExactlyOnceDelivery(options.call, task.task, opened, buffer)
 
 
 def transactions(options: WriteOptions, *, with_metadata: bool = True) -> _OpenTransaction:
