@@ -30,7 +30,7 @@ test: $(READY) $(CLASS_ARCHIVES)
 # Everything that needs nothing but Python and Java: each test with all its examples, those that run alone, and those of other
 # environments. Two hours.
 test-all: test-long test-alone test-connect test-kafka-python-3 test-pyspark-4.0 test-iceberg test-delta test-notebooks test-wheel \
-	test-plain site
+	test-cluster test-plain site
 
 # All tests of this environment but those that run alone.
 test-long: export FULL_LAWS := 1
@@ -265,6 +265,12 @@ test-notebooks: .venv-4.1/.notebooks-ready
 bench-lakehouse: .venv-4.1/.ready .venv-4.2/.ready
 	for python in .venv-4.1/bin/python .venv-4.2/bin/python; do PYTHONPATH=. PYSPARK_PYTHON=$(CURDIR)/$$python $$python \
 		benchmarks/lakehouse.py $(ARGS) || exit 1; done
+
+# The page on clusters, command by command, in environments that it makes: a standalone cluster, an environment that is sent with a job,
+# a server of Spark Connect, all from pip. Some ten minutes, most of them pip.
+.PHONY: test-cluster
+test-cluster: $(READY)
+	$(BIN)/python -m pytest $(call tests_or,tests/cluster/page.py)
 
 # What depends on kafka-python, with kafka-python 3 in the place of kafka-python-ng; nothing of librdkafka again.
 # That library leaves sockets of connections that failed to the garbage collector.

@@ -25,6 +25,7 @@ LAKEHOUSE = ROOT / "docs" / "lakehouse.md"
 LAKEHOUSE_TABLES = ROOT / "docs" / "lakehouse-tables.md"
 LAKEHOUSE_ORDER = ROOT / "docs" / "lakehouse-order.md"
 GLUE = "http://localhost:5000"
+CLUSTER = ROOT / "docs" / "cluster.md"
 DATABASE_TO_ICEBERG = ROOT / "docs" / "database-to-iceberg.md"
 
 _BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Broker
 from tests.local_registry import Registry
 from tests.spark.pages import (
+    CLUSTER,
     DATABASE_TO_ICEBERG,
     GLUE,
     LAKEHOUSE,
@@ -24,11 +25,13 @@ PAGES = [
     if "```python" in page.read_text(encoding="utf-8")
     # tests/lakehouse/test_page.py runs these, on the Sparks that table formats are made for.
     and page not in (LAKEHOUSE, LAKEHOUSE_TABLES, LAKEHOUSE_ORDER, DATABASE_TO_ICEBERG)
+    # tests/cluster/page.py runs it in a shell.
+    and page != CLUSTER
 ]
 
 
 MANY_QUERIES = {
-    "aggregating", "cluster", "coming-from-flink", "doctor", "filters", "index", "joining", "joining-streams",
+    "aggregating", "coming-from-flink", "doctor", "filters", "index", "joining", "joining-streams",
     "joining-with-state", "managed-spark", "testing", "whole-rows",
 }  # fmt: skip
 """Pages that take long; one also starts a broker."""

@@ -213,7 +213,7 @@ def test_a_release_runs_every_step_of_the_short_form_for_longer(tmp_path: Path) 
     )
 
     assert release.keys() - short.keys() == {
-        "iceberg", "delta", "flink", "debezium", "kerberos", "operating", "bench",
+        "iceberg", "delta", "flink", "debezium", "kerberos", "cluster", "operating", "bench",
     }  # fmt: skip
     assert short.keys() <= release.keys()
     for name in ("long", "alone"):
@@ -245,4 +245,4 @@ def test_a_release_runs_every_test_of_a_promise(tmp_path: Path) -> None:
     folders = {test.split("/")[1] for test in release - short}
 
     assert release == named
-    assert folders <= {"lakehouse", "flink", "debezium", "kerberos", "operating"}
+    assert folders <= {"lakehouse", "flink", "debezium", "kerberos", "cluster", "operating"}

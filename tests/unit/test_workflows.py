@@ -55,7 +55,7 @@ def targets() -> set[str]:
 
 TESTS = [
     "test-unit", "test-plain", "test-connect", "laws", "test-pyspark-4.0", "test-kafka-python-3", "test-iceberg", "test-delta",
-    "test-newest", "test-flink", "test-kerberos", "test-debezium", "test-operating",
+    "test-newest", "test-flink", "test-kerberos", "test-debezium", "test-cluster", "test-operating",
 ]  # fmt: skip
 """The targets that run some tests by themselves."""
 

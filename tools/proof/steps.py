@@ -24,6 +24,7 @@ _ENVIRONMENTS = {
     "flink": ("flink", "Flink and this package understand each other's topics and scripts"),
     "debezium": ("debezium", "What Debezium reads of a real Postgres becomes its table"),
     "kerberos": ("kerberos", "The tests with Kerberos pass"),
+    "cluster": ("cluster", "The commands of the page on clusters run as they stand"),
     "operating": ("operating", "A real Prometheus understands metrics and alerts of a query"),
 }
 """Tests that need an environment of their own: ``make test-<name>`` runs a folder of tests, and shows that this holds."""

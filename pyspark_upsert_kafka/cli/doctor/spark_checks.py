@@ -38,7 +38,7 @@ _SETTINGS = {
 """Settings that matter, with Spark's defaults."""
 
 _READS_NOTHING_YET = 2.4e9
-"""Bytes of addresses that a worker has reserved before it reads anything, as docs/cluster.md has measured it."""
+"""Bytes of addresses that a worker has reserved before it reads anything, as docs/cluster-settings.md has measured it."""
 
 _WITH_SYSTEM_POOL = 1.0e9
 """The same with Arrow's pool of the system, with some room to read."""
@@ -365,7 +365,7 @@ def _check_sockets(
         return Finding("unix-sockets", Level.OK, "Workers are connected by Unix sockets")
     return Finding(
         "unix-sockets",
-        Level.WARNING,
-        "Workers are connected by TCP: each Python task begins about 36 ms later than with Unix sockets",
-        f"{UNIX_SOCKETS} = true, before Spark starts",
+        Level.OK,
+        "Workers are connected by TCP, as Spark does unless it is told otherwise. Each Python task begins about 36 ms earlier with "
+        f"{UNIX_SOCKETS} = true, set before Spark starts",
     )

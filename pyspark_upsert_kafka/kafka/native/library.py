@@ -1,7 +1,8 @@
 """The library that confluent-kafka brings, for what that itself does not offer: its functions, a client of it, events, tokens to log in.
 
 Events are fetched and not given to callbacks: whatever is raised in a callback, Ctrl-C too, ctypes drops, and a message
-that was not delivered would be taken for one that was.
+that was not delivered would be taken for one that was. That a broker throttles a client is no event: its callback runs no code of
+Python, in which Ctrl-C could be raised.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from ctypes import (
     CDLL,
+    CFUNCTYPE,
     POINTER,
     c_char_p,
     c_int,
@@ -25,12 +27,14 @@ from ctypes import (
     c_void_p,
     create_string_buffer,
 )
-from functools import cache
+from functools import cache, partial
+from io import StringIO
 from itertools import chain
 from typing import Any, Protocol
 
 import confluent_kafka as ck
 
+from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS, Token
 from pyspark_upsert_kafka.logins.token_providers import OWN_WAY
@@ -55,11 +59,15 @@ class PartitionOffset(ctypes.Structure):
     )  # fmt: skip
 
 
+_ON_THROTTLED = CFUNCTYPE(None, c_void_p, c_void_p, c_int32, c_int, c_void_p)
+"""``throttle_cb`` of rdkafka.h: the client, the broker's name, its id, the time in ms, what the client was given for callbacks."""
+
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "rd_kafka_conf_new": (c_void_p,),
     "rd_kafka_conf_destroy": (None, c_void_p),
     "rd_kafka_conf_set": (c_int, c_void_p, c_char_p, c_char_p, c_char_p, c_size_t),
     "rd_kafka_conf_set_events": (None, c_void_p, c_int),
+    "rd_kafka_conf_set_throttle_cb": (None, c_void_p, _ON_THROTTLED),
     "rd_kafka_new": (c_void_p, c_int, c_void_p, c_char_p, c_size_t),
     "rd_kafka_name": (c_char_p, c_void_p),
     "rd_kafka_set_log_queue": (c_int, c_void_p, c_void_p),
@@ -197,6 +205,9 @@ class Handles:
         self._clients: list[int] = []
         self._queues: list[int] = []
         self._process = os.getpid()
+        self.throttled = StringIO()
+        """A line for each change of how long a broker throttles the client: the last numbers but one are its id and the ms."""
+        self._on_throttled = _ON_THROTTLED(partial(print, file=self.throttled))
         self.before_end: Callable[[], object] = lambda: None
         """Called before the client is ended."""
 
@@ -224,6 +235,7 @@ class Handles:
                 if found.rd_kafka_conf_set(conf, name.encode(), shown.encode(), text, TEXT_BYTES):
                     raise _refused(text)
             found.rd_kafka_conf_set_events(conf, DELIVERIES | LOGGED | ERROR)
+            found.rd_kafka_conf_set_throttle_cb(conf, self._on_throttled)
             opened = map(found.rd_kafka_new, (kind,), (conf,), (text,), (TEXT_BYTES,))
             self._clients.extend(filter(None, opened))
             if not self._clients:
@@ -287,6 +299,7 @@ class EventQueue:
         deliver: Callable[[Message], None] | None = None,
     ) -> None:
         self._library, self._client = library, handles.client
+        self._throttled = handles.throttled
         self._errors, self._logger, self._deliver = errors, logger, deliver
         self._handle = handles.queue(library.rd_kafka_queue_get_main)
 
@@ -299,6 +312,12 @@ class EventQueue:
                 self._pass_on(event)
             finally:
                 self._library.rd_kafka_event_destroy(event)
+        if self._throttled.tell():
+            lines = self._throttled.getvalue()
+            self._throttled.seek(0)
+            self._throttled.truncate()
+            name = self._library.rd_kafka_name(self._client).decode(errors="replace")
+            _throttling.tell(name, lines)
 
     def _pass_on(self, event: int) -> None:
         kind = self._library.rd_kafka_event_type(event)
@@ -328,6 +347,41 @@ class EventQueue:
 
 
 logger = logging.getLogger("pyspark_upsert_kafka")
+
+_TOLD_EVERY_S = 60.0
+
+
+class Throttling:
+    """Tells that brokers hold answers back since a quota is used up, once a minute at most for all clients of the process.
+
+    Args:
+        clock: Gives the time in seconds.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._again_at = float("-inf")
+
+    def tell(self, client: str, lines: str) -> None:
+        """Logs the longest time.
+
+        Args:
+            client: The name of the client.
+            lines: What `Handles.throttled` has; a time of 0 ends it.
+        """
+        times = [tuple(map(int, line.split()[2:4])) for line in lines.splitlines()]
+        broker, most_ms = max(times, key=lambda each: each[1])
+        now = self._clock.monotonic()
+        if most_ms > 0 and now >= self._again_at:
+            self._again_at = now + _TOLD_EVERY_S
+            logger.warning(
+                "Broker %s throttles the client %s, as a quota is used up: it holds answers back for up to %s ms. Whoever runs the "
+                "brokers can raise the quota of its user or of its client.id (kafka-configs.sh --alter --entity-type users or "
+                "clients). This is said once a minute at most.", broker, client, f"{most_ms:,}",
+            )  # fmt: skip
+
+
+_throttling = Throttling()
 
 
 class LoginProducer(ck.Producer):  # type: ignore[misc]

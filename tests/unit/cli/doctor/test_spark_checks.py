@@ -230,25 +230,26 @@ def test_settings(name: str, value: str | NotSeen, check: str, level: Level) -> 
 
 
 @pytest.mark.parametrize(
-    ("seen", "setting", "spark", "level"),
+    ("seen", "setting", "spark", "said"),
     [
-        ([WORKER], "true", "4.3.0", Level.OK),
-        ([WORKER], NotSeen("why"), "4.3.0", Level.OK),
-        ([WORKER, replace(WORKER, unix_sockets=False)], "true", "4.1.0", Level.WARNING),
-        ("no worker", "true", "4.3.0", Level.OK),
-        ("no worker", "false", "4.3.0", Level.WARNING),
-        ("no worker", NotSeen("why"), "4.3.0", Level.NOT_CHECKED),
-        ([replace(WORKER, unix_sockets=False)], "false", "4.0.2", Level.OK),
+        ([WORKER], "true", "4.3.0", "by Unix sockets"),
+        ([WORKER], NotSeen("why"), "4.3.0", "by Unix sockets"),
+        ([WORKER, replace(WORKER, unix_sockets=False)], "true", "4.1.0", "by TCP"),
+        ("no worker", "true", "4.3.0", "by Unix sockets"),
+        ("no worker", "false", "4.3.0", "by TCP"),
+        ("no worker", NotSeen("why"), "4.3.0", "why"),
+        ([replace(WORKER, unix_sockets=False)], "false", "4.0.2", "since 4.1"),
     ],
 )
 def test_unix_sockets(
-    seen: list[WorkerFacts] | str, setting: str | NotSeen, spark: str, level: Level
+    seen: list[WorkerFacts] | str, setting: str | NotSeen, spark: str, said: str
 ) -> None:
-    """Workers know how they are connected; where none could be asked, the setting says it."""
+    """Workers know how they are connected; where none could be asked, the setting says it. Spark's default hurts nobody."""
     facts = replace(CLASSIC, spark=spark)
     first = next(iter(check_settings({**SETTINGS, UNIX_SOCKETS: setting}, seen, facts)))
 
-    assert (first.check, first.level) == ("unix-sockets", level)
+    assert (first.check, said in first.text) == ("unix-sockets", True)
+    assert first.level is (Level.NOT_CHECKED if said == "why" else Level.OK)
 
 
 def test_what_a_worker_says_is_what_is_read() -> None:

@@ -77,6 +77,17 @@ def test_no_request_of_a_transaction_outlasts_it(given, waited_ms, delivered_ms)
     ck.Producer(found)
 
 
+def test_the_rack_of_each_machine(monkeypatch):
+    """It is taken from the environment where the client is opened, and the client takes it: messages come from a replica nearby."""
+    monkeypatch.setenv("RACK", "euw1-az2")
+    given = Properties({"bootstrap.servers": "x:1", "client.rack": "${env:RACK}"})
+
+    made = client_config(given, "reader", {"log_level": 0})
+
+    assert made["client.rack"] == "euw1-az2"
+    open_client(ck.Producer, made)
+
+
 def test_tokens_come_from_somewhere():
     """Else librdkafka waits for one in silence."""
     with pytest.raises(
