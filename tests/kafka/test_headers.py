@@ -7,7 +7,7 @@ import pytest
 from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from tests.kafka.conftest import Edge
+from tests.kafka.conftest import CLIENTS, Edge
 from tests.raw_produce import produce_raw
 
 _BAD = [(b"good", b"1"), (b"\xff\xfe", b"2")]
@@ -103,14 +103,27 @@ def test_schema_ids_of_many_messages(broker, edge):
     assert found.schema_ids == {Detail.VALUE_SCHEMA_ID: ids}
 
 
-def test_schema_ids_beside_headers_that_cannot_be_read(broker):
-    """Where messages are taken by the thousand other headers do not matter; elsewhere the message is told of."""
+@pytest.mark.every_client
+@pytest.mark.parametrize("client", CLIENTS)
+def test_schema_ids_beside_headers_that_cannot_be_read(broker, client):
+    """Other headers do not matter where nobody wants them; a message whose headers are wanted is told of."""
     topic = broker.topic()
     produce_raw(broker.servers, topic, b"b", b"2", [(b"\xff", b"1"), (b"__value_schema_id", b"7")])
+    edge = Edge(client, broker.servers)
 
-    (batch,) = Edge("librdkafka", broker.servers).batches(Range(topic, 0, 0, 1), details=_IDS)
+    (batch,) = edge.batches(Range(topic, 0, 0, 1), details=_IDS)
     assert batch.schema_ids == {Detail.VALUE_SCHEMA_ID: [b"7"]}
     assert batch.bad_headers == {}
+
+    (batch,) = edge.batches(Range(topic, 0, 0, 1), details=_IDS | {Detail.HEADERS})
+    assert batch.schema_ids == {}
+    assert [*batch.bad_headers] == [0]
+
+
+def test_the_epoch_of_a_leader_is_taken_with_all_headers(broker):
+    """By librdkafka: a message of which one cannot be read is told of."""
+    topic = broker.topic()
+    produce_raw(broker.servers, topic, b"b", b"2", [(b"\xff", b"1"), (b"__value_schema_id", b"7")])
 
     (batch,) = Edge("librdkafka", broker.servers).batches(
         Range(topic, 0, 0, 1), details=_IDS | {Detail.LEADER_EPOCH}

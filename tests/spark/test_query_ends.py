@@ -26,6 +26,7 @@ from tests.spark.conftest import CONNECT, eventually, run_to_end
 from tests.spark.streams import Batches, message, read, running
 from tests.spark.supervised import supervised_end, supervisor
 from tests.spark.test_sink_stream import put, stream
+from tests.unit.registry.fake_registry import serving
 
 
 def copied(frame: DataFrame, to: dict[str, str], checkpoint: Path) -> StreamingQuery:
@@ -165,17 +166,33 @@ def test_a_topic_that_is_not_there(spark: SparkSession, broker: Broker, tmp_path
     "another query that ends; tests/unit/core/test_query_end.py has the table of them"
 )
 def test_a_registry_that_is_away(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    """It passes by itself: this is a reason to start the query again."""
-    topic = broker.topic()
-    broker.produce(topic, ('{"id":1}', b"\0\0\0\0\1x"))
-    away = {"value.format": "avro-confluent", "value.avro-confluent.url": "http://127.0.0.1:1"}
-    query = Batches(tmp_path).start(read(spark, broker, topic, **away))
+    """A running query reads by schemas that it knows, then waits, and ends for a reason to start it again: no row is lost."""
+    topic, sink = broker.topic(), Batches(tmp_path)
+    fields = [{"name": "id", "type": "long"}, {"name": "name", "type": "string"}]
+    schema = {"type": "record", "name": "r", "fields": fields}
 
-    with pytest.raises(StreamingQueryException) as raised:
-        run_to_end(query)
-    end = why_it_ended(raised.value)
-    assert (end.error, end.restart) == ("BrokerError", True)
-    assert "The schema registry at http://127.0.0.1:1 gives no answer" in end.text
+    def row(id_: int, schema_id: int) -> tuple[str, bytes]:
+        return f'{{"id":{id_}}}', b"\0\0\0\0" + bytes([schema_id, 2 * id_, 2]) + b"x"
+
+    with serving() as registry:
+        registry.schema(1, schema)
+        away = {"value.format": "avro-confluent", "value.avro-confluent.url": registry.url}
+        frame = read(spark, broker, topic, **away)
+        broker.produce(topic, row(1, 1))
+        query = sink.start(frame, processingTime="0 seconds")
+        eventually(sink.all, "the first row")
+        registry.answers["/schemas/ids/2"] = [(503, {"error_code": 50301, "message": "down"})]
+        broker.produce(topic, row(2, 1), row(3, 2))
+
+        with pytest.raises(StreamingQueryException) as raised:
+            query.awaitTermination(600)
+        end = why_it_ended(raised.value)
+        assert (end.error, end.restart) == ("BrokerError", True)
+        assert f"The schema registry at {registry.url} gives no answer" in end.text
+
+        registry.schema(2, schema)
+        run_to_end(sink.start(frame))
+    assert sink.all() == [(1, "x", "upsert"), (2, "x", "upsert"), (3, "x", "upsert")]
 
 
 def test_an_error_of_the_users_own_function(

@@ -56,7 +56,7 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 class UnreadableHeaders(tuple[Any, ...]):
-    """Headers that cannot be read: to the library there are none."""
+    """Headers of which one has a name that is no text: their names as if they were of Latin 1, which is right for ASCII."""
 
     __slots__ = ()
 
@@ -124,7 +124,7 @@ class _LenientBatch(DefaultRecordBatch):  # type: ignore[misc]
             record = super()._read_msg(*args)
         finally:
             self._buffer = buffer  # type: ignore[misc]
-        record._headers = UnreadableHeaders()  # noqa: SLF001
+        record._headers = UnreadableHeaders(record._headers)  # noqa: SLF001
         return record
 
 
@@ -346,7 +346,16 @@ class KafkaPythonFetcher:
             records if detail in self._details else []
             for detail in (Detail.TIMESTAMP, Detail.LEADER_EPOCH)
         )
-        headers = records if self._wants_headers else []
+        headers = [record.headers for record in records] if self._wants_headers else []
+        bad_headers: dict[int, str] = {}
+        if (
+            Detail.HEADERS in self._details
+        ):  # those that name schemas have names of ASCII, and can be read
+            unreadable = [
+                at for at, each in enumerate(headers) if isinstance(each, UnreadableHeaders)
+            ]
+            for at in unreadable:
+                headers[at], bad_headers[at] = (), BAD_HEADERS
         times = [_timestamp(record.timestamp_type, record.timestamp) for record in timestamps]
         batch = RawBatch(
             self._partition.topic,
@@ -356,13 +365,9 @@ class KafkaPythonFetcher:
             [record.offset for record in records],
             [kind for kind, _ in times],
             [ms for _, ms in times],
-            [record.headers for record in headers],
+            headers,
             [_leader_epoch(record) for record in epochs],
-            {
-                at: BAD_HEADERS
-                for at, record in enumerate(headers)
-                if isinstance(record.headers, UnreadableHeaders)
-            },
+            bad_headers,
         )
         batch.take_schema_ids(self._schema_ids)
         if Detail.HEADERS not in self._details:

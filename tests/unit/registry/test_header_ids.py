@@ -35,6 +35,7 @@ from pyspark_upsert_kafka.core.metadata import METADATA, SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
+from pyspark_upsert_kafka.formats.protobuf.descriptors import message_class, pool_of
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.guid_registry import (
     AVRO_KEY,
@@ -46,6 +47,7 @@ from tests.guid_registry import (
     theirs,
 )
 from tests.table_options import table_options
+from tests.unit.formats.protobuf.codecs import descriptor_set
 from tests.unit.registry.fake_registry import FakeRegistry
 from tests.unit.registry.test_debezium_avro import ENVELOPE
 
@@ -359,24 +361,37 @@ message B { message C { int64 id = 1; message D { int64 id = 1; optional string 
 """
 
 
+def message_type(name):
+    """A message of that text in the Protobuf runtime."""
+    pool = pool_of(descriptor_set(PROTO).file)
+    return message_class(pool.FindMessageTypeByName(name))
+
+
 @pytest.mark.parametrize(
     ("name", "indexes"),
     [("A", b"\0"), ("B.C.D", b"\6\2\0\0"), ("C", b"\4\2\0")],
 )
 def test_protobuf_is_written_with_its_indexes_in_the_header(registry, name, indexes):
-    """The message itself is bare."""
+    """The message itself is bare, and both are what Confluent's own serializer writes."""
     given = options_of(registry.url, "proto-registry", **in_headers("proto-registry", schema=PROTO))
     given |= {f"{side}.proto-registry.message-name": name for side in ("key", "value")}
     given |= {"value.fields-include": "ALL"}
     columns = StructType([ID])
 
     ((key, value, headers),) = written(columns, [(1,)], given)
-
     assert key == value == b"\x08\1"
     assert [(header, found[17:]) for header, found in headers] == [(KEY, indexes), (VALUE, indexes)]
     assert UUID(bytes=headers[1][1][1:17]) == UUID(registry.guid("orders-value"))
     found = decoded([(key, value, headers)], StructType([ID, KIND]), options_of(registry.url, "proto-registry"))  # fmt: skip
     assert rows(found) == [(1, "upsert")]
+
+    of_theirs: list[tuple[str, bytes | None]] = []
+    conf = {"schema.id.serializer": header_schema_id_serializer, "use.deprecated.format": False}
+    type_ = message_type(name if name != "C" else "B.C")
+    serializer = ProtobufSerializer(type_, registry.client, conf=conf)
+    bare = theirs(serializer, "value", type_(id=1), of_theirs)
+
+    assert (bare, of_theirs[0][1][17:]) == (value, indexes)
 
 
 @pytest.mark.parametrize("rest", [b"", b"\0\0", b"\4\2", b"\1", b"\xff" * 11, b"\4\2\0\0"])
