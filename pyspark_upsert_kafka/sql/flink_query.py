@@ -159,7 +159,9 @@ def _begin_of(node: exp.Expr) -> int | None:
     """Where a part of a query begins, as far as its own parts or those around it know."""
     around: exp.Expr | None = node
     while around is not None:
-        starts: list[int] = [part.meta["start"] for part in around.walk() if "start" in part.meta]
+        # A type may be one that the query has got here: its text begins elsewhere.
+        parts = around.walk(prune=lambda part: isinstance(part, exp.DataType))
+        starts: list[int] = [part.meta["start"] for part in parts if "start" in part.meta]
         if starts:
             return min(starts)
         around = around.parent

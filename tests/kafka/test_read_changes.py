@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -14,7 +15,14 @@ import psutil
 import pytest
 from confluent_kafka.admin import NewPartitions
 
-from pyspark_upsert_kafka import CheckpointError, DataLossError, TableChanges, read_changes
+from pyspark_upsert_kafka import (
+    CheckpointError,
+    DataLossError,
+    TableChanges,
+    UnknownTopicError,
+    UpsertKafkaError,
+    read_changes,
+)
 from tests.conftest import Broker, options
 from tests.kafka.conftest import Edge, delete_before, eventually, no_more_than, open_things
 from tests.kafka.test_read_table import COLUMNS, row
@@ -242,3 +250,110 @@ def test_memory_does_not_grow(changes: Changes, broker: Broker, edge: Edge) -> N
                 sizes.append(psutil.Process().memory_info().rss)
     assert len(sizes) > 5
     assert max(sizes[len(sizes) // 2 :]) < 1.3 * max(sizes[: len(sizes) // 2])
+
+
+@pytest.mark.every_client
+def test_it_starts_so_long_ago(changes: Changes, broker: Broker) -> None:
+    """A text such as ``-1 d`` is a time before the call: changes since then, and not those before."""
+    topic, now_ms = broker.topic(), int(time.time() * 1000)
+    producer = broker.producer()
+    for id_, days in ((1, 2.0), (2, 0.5), (3, 0.0)):
+        key, value = row(id_, "a")
+        producer.produce(topic, value, key, timestamp=now_ms - int(days * 86_400_000))
+    producer.flush(60)
+
+    for start, ids in (("-1 d", [2, 3]), ("-60 d", [1, 2, 3]), ("-1 h", [3])):
+        with changes(topic, start=start, stop_at_end=True) as found:
+            assert [each[0] for batch in found for each in shown(batch)] == ids
+
+
+DEBEZIUM = [
+    ("r", None, {"id": 1, "name": "a"}), ("c", None, {"id": 2, "name": "b"}),
+    ("u", {"id": 1, "name": "a"}, {"id": 1, "name": "A"}), ("d", {"id": 2, "name": "b"}, None),
+    ("u", {"id": 1, "name": "A"}, {"id": 5, "name": "A"}),
+]  # fmt: skip
+
+
+@pytest.mark.every_client
+def test_changes_of_a_database(changes: Changes, broker: Broker) -> None:
+    """A CDC format with a key is a table, whose rows may change their keys; without one each change has its images."""
+    topic = broker.topic()
+    for op, before, after in DEBEZIUM:
+        value = json.dumps({"op": op, "before": before, "after": after})
+        broker.produce(topic, (json.dumps({"id": (after or before or {})["id"]}), value))
+        if op == "d":
+            broker.produce(topic, ('{"id":2}', None))
+    keyed = {"value.format": "debezium-json", "key.format": None}
+
+    with changes(topic, stop_at_end=True, **keyed) as found:
+        assert [each for batch in found for each in shown(batch)] == [(5, "A", "upsert")]
+        position = found.position
+    broker.produce(
+        topic, ("x", json.dumps({"op": "d", "before": {"id": 5, "name": "A"}, "after": None}))
+    )
+    with changes(topic, position=position, stop_at_end=True, **keyed) as found:
+        assert [each for batch in found for each in shown(batch)] == [(5, None, "delete")]
+    with changes(
+        topic, start="earliest", stop_at_end=True, **keyed, **{"primary-key": None}
+    ) as found:
+        kinds = [each[2] for batch in found for each in shown(batch)]
+    assert kinds == [
+        "insert",
+        "insert",
+        *["update_preimage", "update_postimage"],
+        "delete",
+        *["update_preimage", "update_postimage"],
+        "delete",
+    ]
+
+
+IMPATIENT = {
+    "properties.max.poll.interval.ms": "6000",
+    "properties.session.timeout.ms": "6000",
+}
+
+
+@pytest.mark.long("nobody reads for half a minute")
+@pytest.mark.every_client
+def test_a_reader_that_pauses_for_longer_than_a_consumer_may(
+    changes: Changes, broker: Broker
+) -> None:
+    """In the middle of a range, and where all is read: it goes on with the next message, and repeats none."""
+    topic = broker.topic()
+    broker.produce(topic, *(row(id_, "x" * 1000) for id_ in range(60_000)))
+    with changes(
+        topic, start="earliest", **IMPATIENT, **{"properties.group.id": f"pauses-{topic}"}
+    ) as found:
+        seen = [each[0] for each in shown(next(found))]
+        assert len(seen) < 60_000
+        time.sleep(15)
+        while not found.caught_up:
+            seen += [each[0] for each in shown(next(found))]
+        time.sleep(15)
+        broker.produce(topic, row(70_000, "y"))
+        seen += [each[0] for each in shown(next(found))]
+
+    assert seen == [*range(60_000), 70_000]
+
+
+@pytest.mark.long("waits until a loss is certain")
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "created again"])
+def test_a_topic_that_is_deleted_while_it_is_read(
+    changes: Changes, broker: Broker, again: bool
+) -> None:
+    """It is an error and no silent end, also where the topic is there again; what was given was of the old one."""
+    topic = broker.topic()
+    broker.produce(topic, *(row(id_, "x" * 1000) for id_ in range(60_000)))
+    with changes(topic, start="earliest") as found:
+        seen = [each[0] for each in shown(next(found))]
+        broker.delete(topic)
+        if again:
+            broker.create(topic)
+            broker.produce(topic, row(1, "another"))
+        with pytest.raises(UpsertKafkaError) as error:
+            seen.extend(each[0] for batch in found for each in shown(batch))
+
+    assert seen == [*range(len(seen))]
+    assert len(seen) < 60_000
+    assert isinstance(error.value, DataLossError | UnknownTopicError)
+    assert topic in str(error.value)

@@ -144,6 +144,8 @@ def test_a_value_in_spark(flink: str, spark: str) -> None:
         ("CAST(items AS STRING)", 5, "'CAST(`v`.`items` AS TEXT)' casts ARRAY"),
         ("AVG(price)", 0, "AVG of a DECIMAL has other digits in Spark"),
         ("SUM(CEIL(price))", 0, "the digits of what 'SUM("),
+        ("SUM(MOD(price, 3))", 0, "the digits of what 'SUM("),
+        ("SUM(MOD(user_id, price))", 0, "the digits of what 'SUM("),
         ("SUM(region)", 0, "the type of what 'SUM(`v`.`region`)' takes"),
         ("region LIKE 'a\\_'", 0, "a backslash in LIKE escapes in Spark"),
         ("MAP['a']", 0, "expected MAP[key, value, ...]."),
