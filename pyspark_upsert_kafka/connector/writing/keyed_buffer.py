@@ -32,11 +32,12 @@ class NewestChanges:
     few times at most, and memory holds about twice the changes that it keeps.
 
     Args:
-        max_keys: The number of keys at which it is full; it is full with `MAX_HELD_BYTES` of keys, values and headers, too.
+        max_keys: The number of keys at which it is full.
+        max_bytes: The bytes of keys, values and headers with which it is full, too.
     """
 
-    def __init__(self, max_keys: int) -> None:
-        self._max_keys = max_keys
+    def __init__(self, max_keys: int, max_bytes: int = MAX_HELD_BYTES) -> None:
+        self._max_keys, self._max_bytes = max_keys, max_bytes
         self._parts: list[Messages] = []
         self._count = self._bytes = 0
         self._kept = 0  # of the count, after it was last looked for what is overwritten
@@ -46,17 +47,17 @@ class NewestChanges:
         sizes = _sizes(messages)
         begin = 0
         while begin < len(sizes):
-            most, room = self._look_at - self._count, MAX_HELD_BYTES - self._bytes
+            most, room = self._look_at - self._count, self._max_bytes - self._bytes
             end, size = _fitting(sizes, begin, most, room)
             self._parts.append(messages.part(begin, end))
             self._count += end - begin
             self._bytes += size
             begin = end
-            has_many_bytes = self._bytes >= MAX_HELD_BYTES
+            has_many_bytes = self._bytes >= self._max_bytes
             if has_many_bytes or self._count >= self._look_at:
                 yield from self._full()
             # Looking costs little only if much can come before the next time.
-            if has_many_bytes and self._bytes >= MAX_HELD_BYTES // 2:
+            if has_many_bytes and self._bytes >= self._max_bytes // 2:
                 yield from self.drain()
 
     def drain(self) -> Iterator[Messages]:
@@ -208,7 +209,7 @@ class KeyedBuffer:
 
     Args:
         sender: Sends what the buffer passes on.
-        when: The number of keys and the interval.
+        when: The number of keys and of bytes, and the interval.
         closed: Is set when the buffer ends. The thread of the interval waits for it, an interval at a time; so tests
             give one whose time they move.
     """
@@ -217,7 +218,7 @@ class KeyedBuffer:
         self, sender: Sender, when: BufferFlush, closed: threading.Event | None = None
     ) -> None:
         self._sender, self._interval_s = sender, when.interval_s
-        self._changes = NewestChanges(when.max_rows)
+        self._changes = NewestChanges(when.max_rows, when.max_bytes)
         self._lock = threading.Lock()
         self._closed = closed or threading.Event()
         self._failure: Exception | None = None

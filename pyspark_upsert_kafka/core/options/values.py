@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.error_modes import ERROR_MODES, BadMessages, ErrorMode
 from pyspark_upsert_kafka.core.masking import is_secret
@@ -207,10 +208,11 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class BufferFlush:
-    """When the keyed buffer is flushed: at that many distinct keys, or after that many seconds."""
+    """When the keyed buffer is flushed: at that many distinct keys, after that many seconds, or with that many bytes."""
 
     max_rows: int
     interval_s: float
+    max_bytes: int = MAX_HELD_BYTES
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.connector.writing import keyed_buffer
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.options.values import BufferFlush
@@ -104,9 +103,12 @@ def buffer(sender: FakeSender) -> Iterator[Callable[..., KeyedBuffer]]:
     made: list[KeyedBuffer] = []
 
     def make(
-        max_rows: int, interval_s: float = NEVER, closed: threading.Event | None = None
+        max_rows: int,
+        interval_s: float = NEVER,
+        closed: threading.Event | None = None,
+        **more: int,
     ) -> KeyedBuffer:
-        made.append(KeyedBuffer(sender, BufferFlush(max_rows, interval_s), closed))
+        made.append(KeyedBuffer(sender, BufferFlush(max_rows, interval_s, **more), closed))
         return made[-1]
 
     yield make
@@ -294,12 +296,9 @@ def large(*sizes: int, key: str | None = None) -> Messages:
     return upserts(*[(key or f"k{at}", "x" * size) for at, size in enumerate(sizes)])
 
 
-def test_large_values_flush_early(
-    sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_values_flush_early(sender: FakeSender, buffer: Callable[..., KeyedBuffer]) -> None:
     """However many keys it may hold, the buffer is sent before it holds more bytes than it may."""
-    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 1000)
-    kept = buffer(1_000_000, NEVER)
+    kept = buffer(1_000_000, NEVER, max_bytes=1000)
     kept.send(large(*[90] * 100))
     assert sum(len(call) for call in sender.sent) >= 90
     assert all(len(call) <= 11 for call in sender.sent), "more than the limit was held"
@@ -312,11 +311,10 @@ def test_large_values_flush_early(
 
 
 def test_what_was_overwritten_takes_no_room(
-    sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
+    sender: FakeSender, buffer: Callable[..., KeyedBuffer]
 ) -> None:
     """A key that changes ten thousand times is one message, as long as its last value fits."""
-    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 1000)
-    kept = buffer(1_000_000, NEVER)
+    kept = buffer(1_000_000, NEVER, max_bytes=1000)
     for _ in range(100):
         kept.send(large(*[90] * 100, key="k"))
     assert sender.sent == []
@@ -324,12 +322,9 @@ def test_what_was_overwritten_takes_no_room(
     assert len(sender.sent[0]) == 1
 
 
-def test_headers_count_as_bytes(
-    sender: FakeSender, buffer: Callable[..., KeyedBuffer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_headers_count_as_bytes(sender: FakeSender, buffer: Callable[..., KeyedBuffer]) -> None:
     """Large headers flush as large values do; a key, a value or the content of a header that is null has no bytes."""
-    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 1000)
-    kept = buffer(1_000_000, NEVER)
+    kept = buffer(1_000_000, NEVER, max_bytes=1000)
     kept.send(
         Messages(
             "t",

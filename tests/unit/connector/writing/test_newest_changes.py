@@ -148,12 +148,9 @@ def test_messages_of_one_topic_and_then_of_another_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("keys", "given"), [(4, 0), (5, 5), (6, 6), (10, 10)])
-def test_when_its_bytes_are_full_it_keeps_what_is_less_than_half(
-    monkeypatch: pytest.MonkeyPatch, keys: int, given: int
-) -> None:
+def test_when_its_bytes_are_full_it_keeps_what_is_less_than_half(keys: int, given: int) -> None:
     """Else it would look again and again for what is overwritten, and find little."""
-    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", 100)
-    held = NewestChanges(1_000)
+    held = NewestChanges(1_000, 100)
     of_ten_bytes = Messages(
         "t", octets([b"%d" % (number % keys) for number in range(10)]), octets([b"x" * 9] * 10)
     )

@@ -54,13 +54,12 @@ def test_what_is_given_is_what_a_dict_would_give(
     held: int, first_look: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last change of each key comes, none twice or out of order, and nothing is left in an interval's flush."""
-    monkeypatch.setattr(keyed_buffer, "MAX_HELD_BYTES", held)
     monkeypatch.setattr(keyed_buffer, "_FIRST_LOOK", first_look)
 
     @law(60, few=10)
     @given(st.lists(st.tuples(batches(), st.booleans()), max_size=8), st.integers(1, 6))
     def holds(given_: list[tuple[Messages, bool]], most: int) -> None:
-        buffer, sent, flushed = NewestChanges(most), [], []
+        buffer, sent, flushed = NewestChanges(most, held), [], []
         for messages, is_interval_over in given_:
             sent += rows_of(messages)
             flushed += map(rows_of, buffer.add(messages))
