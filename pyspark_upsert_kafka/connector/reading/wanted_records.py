@@ -5,7 +5,7 @@ beginning is looked at once, and not each message. A message whose type is not k
 decoded.
 
 A tombstone has no schema. It deletes its key, whatever types that had, as it does for Kafka's compaction; but one whose key has
-none of the key's columns is of another type.
+none of the key's columns is of another type. Where messages are rows and delete nothing, it is of no type.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WantedRecords:
 
     def __init__(self, table: Table, options: ReadOptions) -> None:
         self._key, self._value = read_key_side(table, options), read_value_side(table, options)
-        self._names = RecordNames(options.record_names)
+        self._names, self._is_append = RecordNames(options.record_names), options.mode == "append"
         self._type_of_value = _record_types(self._value)
         self._type_of_key = None if self._key is None else _record_types(self._key)
         self._key_columns = {name.lower() for name in table.key_message.names}
@@ -58,7 +58,9 @@ class WantedRecords:
         """
         read, _ = with_schema_ids(batch, self._key, self._value)
         kept = kept_by_beginning(read.values.column, self._keeps_value)
-        if self._type_of_key is not None and read.values.nulls:
+        if self._is_append and read.values.nulls:
+            kept[np.flatnonzero(read.values.column.is_null())] = False
+        elif self._type_of_key is not None and read.values.nulls:
             deletes = np.flatnonzero(read.values.column.is_null())
             keys = read.keys.take(deletes).column
             kept[deletes] = kept_by_beginning(keys, self._keeps_key)

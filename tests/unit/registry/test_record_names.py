@@ -232,6 +232,14 @@ def test_tombstones_have_no_schema_and_are_read(avro):
     ) == [1]
 
 
+def test_tombstones_are_passed_over_where_messages_are_rows(avro):
+    """An append source has no deletes: a message without a value is of no record type, and no bad message."""
+    given = options_of(avro.url, **{"read.mode": "append", "primary-key": None, "key.format": None})
+    records = records_of(given, StructType(COLUMNS.fields[:2]))
+
+    assert list(records.of(a_batch(None, of_id(1, AN_ORDER), None)).offsets) == [1]
+
+
 KEY = {"type": "record", "name": "K", "fields": [ID]}
 OTHER_KEY = {"type": "record", "name": "CK", "fields": [{"name": "mail", "type": "string"}]}
 
