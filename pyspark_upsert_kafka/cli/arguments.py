@@ -258,7 +258,7 @@ def _schema(given: argparse.Namespace, raw: Mapping[str, str], options: ReadOpti
     if given.schema:
         columns = spark_columns(given.schema)
     else:
-        from pyspark_upsert_kafka.connector.planning.schema_inference import inferred_schema
+        from pyspark_upsert_kafka.connector.schema_inference import inferred_schema
 
         columns = inferred_schema(raw)
     if options.mode == "snapshot":

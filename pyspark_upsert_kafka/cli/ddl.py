@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.cli.arguments import text_of
 from pyspark_upsert_kafka.cli.terminal import echo
-from pyspark_upsert_kafka.connector.planning.schema_inference import ddl_schema
+from pyspark_upsert_kafka.connector.schema_inference import ddl_schema
 from pyspark_upsert_kafka.core.ddl.definition import TableDefinition, create_tables, definition_of
 from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl, name_as_ddl
 from pyspark_upsert_kafka.core.ddl.tokens import Tokens

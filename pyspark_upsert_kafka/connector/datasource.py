@@ -42,6 +42,9 @@ class UpsertKafkaDataSource(DataSource):
         """The name for ``format(...)`` and ``USING``."""
         return "upsert-kafka"
 
+    _inferred_ms: int | None = None
+    """When `schema` was called; Spark passes on the object to which it was: None = the user gives the columns."""
+
     def schema(self) -> StructType | str:
         """The columns if the user gives none: those of the DDL or of the schema of a format.
 
@@ -50,8 +53,10 @@ class UpsertKafkaDataSource(DataSource):
             OptionError: An option is wrong.
             BrokerError: The schema registry does not answer, or refuses the request.
         """
-        from pyspark_upsert_kafka.connector.planning.schema_inference import inferred_schema
+        from pyspark_upsert_kafka.connector.schema_inference import inferred_schema
+        from pyspark_upsert_kafka.core.clock import now_ms
 
+        self._inferred_ms = now_ms()
         return inferred_schema(self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -68,10 +73,12 @@ class UpsertKafkaDataSource(DataSource):
         """A streaming read: the table's changes, or plain messages."""
         from pyspark_upsert_kafka.connector.format_catalog import format_options
         from pyspark_upsert_kafka.connector.planning.stream_reader import stream_reader
+        from pyspark_upsert_kafka.connector.schema_inference import watching
         from pyspark_upsert_kafka.core.options.read import read_options
         from pyspark_upsert_kafka.core.table import table_to_read
 
         options = read_options(self.options, format_options, stream=True)
+        options = watching(options, schema, self._inferred_ms)
         return stream_reader(table_to_read(schema, options), options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

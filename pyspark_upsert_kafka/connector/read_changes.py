@@ -22,8 +22,9 @@ from pyspark_upsert_kafka.connector.read_request import (
     columns_of,
     past_ms,
 )
+from pyspark_upsert_kafka.connector.schema_inference import watching
 from pyspark_upsert_kafka.core.arrow import arrow_schema
-from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock
+from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock, now_ms
 from pyspark_upsert_kafka.core.closing import undone_on_failure
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, UpsertKafkaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, CHANGE_TYPE
@@ -129,6 +130,7 @@ def read_changes(
         _check_one_end(given)
     read = read_options(_with_start(given, start), format_options, stream=True)
     columns = columns_of(schema, given)
+    read = watching(read, columns, now_ms() if schema is None else None)
     request = checked_request(_with_change_type(columns, read), read)
     if at is not None:
         _check_topics(at, read.table.topics)

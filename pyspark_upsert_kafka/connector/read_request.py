@@ -10,7 +10,7 @@ from datetime import datetime
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
-from pyspark_upsert_kafka.connector.planning.schema_inference import inferred_schema
+from pyspark_upsert_kafka.connector.schema_inference import inferred_schema
 from pyspark_upsert_kafka.core.clock import epoch_ms_of, now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns

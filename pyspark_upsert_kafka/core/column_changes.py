@@ -5,7 +5,7 @@ NOT NULL makes no difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql.types import (
@@ -103,6 +103,72 @@ def _needed_fields(
             yield AddedColumn((*path, field.name), _nullable(field.dataType))
         else:
             yield from needed(field.dataType, found.dataType, (*path, found.name))
+
+
+def lacking(
+    written: StructType, read: StructType, exempt: Collection[str] = ()
+) -> dict[tuple[str, ...], str]:
+    """What messages have and a query lacks, by its path in lower case, as people read it.
+
+    That is columns and fields, and where the query has a type that holds less: a narrower one, or a column without NULL. Another
+    type, which holds other values, is none of them: no columns hold both.
+
+    Args:
+        written: The columns of the messages.
+        read: The columns of the query.
+        exempt: Those that are not NULL, whatever messages have.
+
+    >>> from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+    >>> lacking(spark_columns("id BIGINT, tier SMALLINT"), spark_columns("id INT, name STRING"))
+    {('id',): 'id BIGINT (here INT)', ('tier',): 'tier SMALLINT'}
+    """
+    found: dict[tuple[str, ...], str] = {}
+    for each in needed(written, read):
+        path = tuple(name.lower() for name in each.path)
+        if isinstance(each, AddedColumn):
+            found[path] = f"{'.'.join(each.path)} {type_as_ddl(each.type)}"
+        elif fits(each.there, each.seen):
+            kinds = f"{type_as_ddl(each.seen)} (here {type_as_ddl(each.there)})"
+            found[path] = f"{'.'.join(each.path)} {kinds}"
+    for field in written:
+        there = field_named(field.name, read)
+        if field.nullable and there is not None and not there.nullable and there.name not in exempt:
+            found.setdefault((field.name.lower(),), f"{field.name} NULL (here NOT NULL)")
+    return found
+
+
+def united(newer: DataType, older: DataType) -> DataType:
+    """A type that has the fields of both, each with the type that holds the values of both; if there is none, with the newer one.
+
+    >>> from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+    >>> united(spark_columns("a BIGINT, c INT"), spark_columns("a INT, b STRING")).simpleString()
+    'struct<a:bigint,c:int,b:string>'
+    """
+    if isinstance(newer, StructType) and isinstance(older, StructType):
+        return _united_fields(newer, older)
+    if isinstance(newer, ArrayType) and isinstance(older, ArrayType):
+        return ArrayType(
+            united(newer.elementType, older.elementType), newer.containsNull or older.containsNull
+        )
+    if isinstance(newer, MapType) and isinstance(older, MapType):
+        return MapType(
+            newer.keyType,
+            united(newer.valueType, older.valueType),
+            newer.valueContainsNull or older.valueContainsNull,
+        )
+    return older if fits(newer, older) else newer
+
+
+def _united_fields(newer: StructType, older: StructType) -> StructType:
+    fields = []
+    for field in newer:
+        other = field_named(field.name, older)
+        kind = field.dataType if other is None else united(field.dataType, other.dataType)
+        fields.append(
+            StructField(field.name, kind, field.nullable or other is None or other.nullable)
+        )
+    missing = (field for field in older if field_named(field.name, newer) is None)
+    return StructType([*fields, *(StructField(field.name, field.dataType) for field in missing)])
 
 
 def fits(wanted: DataType, there: DataType) -> bool:

@@ -3,6 +3,7 @@
 UpsertKafkaError
 ├── OptionError          an option is missing, unknown, malformed or contradicts another
 ├── SchemaError          columns, key or types do not fit the table or the format
+│   └── SchemaChangedError    a message has columns that the query lacks: topic, partition, offset, subject, columns
 ├── DecodeError          a message cannot be read: topic, partition, offset, stage, reason
 ├── EncodeError          a row cannot be written: column, reason
 ├── DeliveryError        the broker did not accept a message: topic, partition, key, reason
@@ -68,6 +69,54 @@ class SchemaError(UpsertKafkaError, ValueError):
     ...     print(error)
     schema is of the type list: write the columns as a text, as in 'id BIGINT, name STRING'.
     """
+
+
+class SchemaChangedError(SchemaError):
+    """A message was written with columns that a stream lacks, and ``scan.schema-changes`` is ``restart``.
+
+    Nothing of the message was read. Started again from its checkpoint, the query has these columns, and reads the same messages.
+
+    Args:
+        topic: Topic of the first such message.
+        partition: Its partition.
+        offset: Its offset.
+        schema: The schema that it names: ``Schema id 7``.
+        subject: The registry's subject whose newest schema a new start takes; None = there is no registry.
+        lacking: What the query lacks, for people: ``tier SMALLINT``.
+        old: The columns of the query, as DDL.
+        new: The columns that a new start has, as DDL.
+
+    >>> from pyspark_upsert_kafka import SchemaChangedError
+    >>> error = SchemaChangedError(
+    ...     "users", 0, 42, "Schema id 7", "users-value", "tier SMALLINT", "id BIGINT", "id BIGINT, tier SMALLINT"
+    ... )
+    >>> error.topic, error.partition, error.offset, error.new
+    ('users', 0, 42, 'id BIGINT, tier SMALLINT')
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        schema: str,
+        subject: str | None,
+        lacking: str,
+        old: str,
+        new: str,
+    ) -> None:
+        super().__init__(topic, partition, offset, schema, subject, lacking, old, new)
+        self.topic, self.partition, self.offset = topic, partition, offset
+        self.schema, self.subject, self.lacking = schema, subject, lacking
+        self.old, self.new = old, new
+
+    def __str__(self) -> str:
+        of = "" if self.subject is None else f", of the subject {self.subject!r},"
+        return printable(
+            f"The message at topic {self.topic!r}, partition {self.partition}, offset {self.offset} was written with columns that "
+            f"this query lacks: {self.lacking} ({self.schema}{of} says so). Nothing of it was read. Start the query again from its "
+            "checkpoint, with a new load(): it then has these columns, and reads the same messages."
+        )
 
 
 class DecodeError(UpsertKafkaError):

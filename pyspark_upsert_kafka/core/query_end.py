@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.errors import (
     DeliveryError,
     RetriableBrokerError,
     RetriableDeliveryError,
+    SchemaChangedError,
     UpsertKafkaError,
 )
 
@@ -41,8 +42,10 @@ _OF_THIS_PACKAGE = re.compile(r"pyspark_upsert_kafka\.(?:\w+\.)*(\w+Error)")
 _RETRIABLE = {
     RetriableBrokerError.__name__: BrokerError.__name__,
     RetriableDeliveryError.__name__: DeliveryError.__name__,
+    SchemaChangedError.__name__: SchemaChangedError.__name__,
 }
-"""The classes whose cause passes by itself, with the public one that each is."""
+"""The classes after which a new start goes on: their cause passes by itself, or with the columns of the new start. Beside each
+what it is called here."""
 
 _DEAD_WORKER = re.compile(
     r"(?:\A|org\.apache\.spark\.SparkException: |\(org\.apache\.spark\.SparkException\) |terminated with exception: )"
@@ -77,8 +80,8 @@ class QueryEnd:
         error: The name of the error's class, such as ``DataLossError``; None = it is no error of this package.
         text: What the error says, in one line.
         restart: Whether the query, started again as it is, goes on from its checkpoint once brokers or the schema
-            registry answer again, or since a Python worker died or did not start in time, of a task or of the planning. If not,
-            something has to be changed first.
+            registry answer again, or with columns that messages have by now (``SchemaChangedError``), or since a Python worker
+            died or did not start in time, of a task or of the planning. If not, something has to be changed first.
     """
 
     error: str | None

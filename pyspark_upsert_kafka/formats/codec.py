@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+    from pyspark_upsert_kafka.formats.writers_columns import Watch
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class CodecSpec:
             even where the schema calls them nullable.
         client: The properties of the Kafka client, for a registry that takes the client's own login.
         record_names: The record types that are read, as the user names them; empty = all.
+        watch: Looks at each schema that messages name, when it is new; None = nobody does.
     """
 
     schema: StructType
@@ -79,6 +81,7 @@ class CodecSpec:
     required: frozenset[str] = frozenset()
     client: Properties = field(default_factory=lambda: Properties({}))
     record_names: tuple[str, ...] = ()
+    watch: Watch | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,8 @@ class Format:
             reads, and says why headers are wrong, by the index of the message. None = no header names schemas.
         changes: Compiles the decoder of a CDC format, whose ``decoder`` and ``encoder`` only refuse; None = it is none.
         record_types: Gives, for a side, what tells the record types of its messages; None = messages do not say which they are of.
+        columns_of_message: The columns that a message's own schema gives, for a table whose user gives none; None = this one says
+            nothing. It raises SchemaError where the options do not let messages have schemas. None = messages have none.
     """
 
     name: str
@@ -226,6 +231,7 @@ class Format:
     with_schema_ids: WithSchemaIds | None = None
     changes: Callable[[ChangeSpec], ChangeDecoder] | None = None
     record_types: Callable[[CodecSpec], RecordTypes] | None = None
+    columns_of_message: Callable[[CodecSpec, bytes], StructType | None] | None = None
 
 
 @dataclass(frozen=True)

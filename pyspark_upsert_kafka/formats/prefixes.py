@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.formats.codec import Decoded, Decoder, Encoder
 from pyspark_upsert_kafka.formats.decoded_size import Budget
 from pyspark_upsert_kafka.formats.decoding import Refusal, merge_by_position
 from pyspark_upsert_kafka.formats.registry_format import UnknownSchemaError
+from pyspark_upsert_kafka.formats.writers_columns import SchemaStopError
 
 _BYTES = pa.large_binary()
 _LONGEST = 1 << 40
@@ -91,19 +92,26 @@ class DecoderByPrefix:
 
         Raises:
             TooManyMessagesError: The rows of all prefixes are too large together.
+            SchemaStopError: Messages of a schema must not be decoded.
         """
         if not messages:
             return Decoded(nulls(self._target, 0))
         ends = pc.min_max(column_of(messages))
         prefix = self._prefix_of(ends["min"].as_py())
         if prefix == self._prefix_of(ends["max"].as_py()):  # then so begin all between the two
-            return self._decoder(prefix).decode(messages)
+            return self._decoded(prefix, messages)
         budget, parts = Budget(len(messages)), []
         for prefix, places in self._places(messages).items():
-            decoded = self._decoder(prefix).decode(some_of(messages, places))
+            decoded = self._decoded(prefix, some_of(messages, places))
             budget.take(decoded.rows.nbytes)
             parts.append((np.array(places), decoded))
         return merge_by_position(parts)
+
+    def _decoded(self, prefix: bytes, messages: Sequence[bytes]) -> Decoded:
+        try:
+            return self._decoder(prefix).decode(messages)
+        except SchemaStopError as stop:
+            stop.at(messages[0])
 
     def _decoder(self, prefix: bytes) -> Decoder:
         try:

@@ -36,6 +36,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     SchemaEncoder,
     UnknownSchemaError,
 )
+from pyspark_upsert_kafka.formats.writers_columns import watched
 
 RecordsOfSchema = Callable[[RegisteredSchema], Records]
 """The record types of the messages of a schema; raises SchemaError."""
@@ -156,11 +157,16 @@ def _decoder(format_: RegistryFormat, registry: Registry, spec: CodecSpec) -> De
 
 
 def _of_schema(format_: RegistryFormat, spec: CodecSpec, of_side: RegistryOfSide) -> SchemaDecoder:
-    compile_decoder = format_.decoder(spec, format_.given(spec.side, of_side.schema))
+    given = format_.given(spec.side, of_side.schema)
+    compile_decoder = format_.decoder(spec, given)
 
     def of_schema(schema: RegisteredSchema, prefix_length: int) -> Decoder:
         format_.check_type(schema)
-        return compile_decoder(schema, prefix_length)
+        compiled = partial(compile_decoder, schema, prefix_length)
+        if given:  # the columns are those of this one, whatever messages have
+            return compiled()
+        columns = partial(format_.columns, schema)
+        return watched(spec, schema.origin, of_side.subject, columns, compiled)
 
     return of_schema
 

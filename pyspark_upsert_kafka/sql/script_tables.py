@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.connector.format_catalog import (
     check_written_sides,
     format_options,
 )
-from pyspark_upsert_kafka.connector.planning.schema_inference import ddl_schema
+from pyspark_upsert_kafka.connector.schema_inference import ddl_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
 from pyspark_upsert_kafka.core.options.given import options_of

@@ -28,7 +28,9 @@ MAY_IMPORT = {
     "connector.spark_task": set(),
     "connector.interpreter": {"core"},
     "connector.bad_messages": {"kafka", "core"},
+    "connector.schema_inference": {"connector.format_catalog", "kafka", "formats", "core"},
     "connector.reading": {
+        "connector.schema_inference",
         "connector.bad_messages",
         "connector.format_catalog",
         "connector.local_time",
@@ -61,7 +63,12 @@ MAY_IMPORT = {
     "connector.listener_metrics": {"connector.listener", "core"},
     "connector.changelog": {"connector.spark_task", "formats", "core"},
     "connector.lakehouse": {"connector.changelog", "core"},
-    "connector.read_request": {"connector.planning", "connector.format_catalog", "kafka", "core"},
+    "connector.read_request": {
+        "connector.schema_inference",
+        "connector.format_catalog",
+        "kafka",
+        "core",
+    },
     "connector.change_stream": {
         "connector.read_request",
         "connector.planning",
@@ -70,6 +77,7 @@ MAY_IMPORT = {
     },
     "connector.read_changes": {
         "connector.change_stream",
+        "connector.schema_inference",
         "connector.read_request",
         "connector.format_catalog",
         "kafka",
@@ -84,12 +92,13 @@ MAY_IMPORT = {
     },
     "connector.datasource": {
         "connector.planning",
+        "connector.schema_inference",
         "connector.writing",
         "connector.format_catalog",
         "core",
     },
     "sql": {
-        "connector.planning",
+        "connector.schema_inference",
         "connector.writing",
         "connector.format_catalog",
         "kafka",
@@ -98,6 +107,7 @@ MAY_IMPORT = {
     "cli": {
         "sql",
         "connector.planning",
+        "connector.schema_inference",
         "connector.reading",
         "connector.bad_messages",
         "connector.change_stream",

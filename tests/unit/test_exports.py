@@ -28,6 +28,7 @@ PUBLIC = [
     "ProgressListener",
     "RetriableBrokerError",
     "RetriableDeliveryError",
+    "SchemaChangedError",
     "SchemaError",
     "TableChanges",
     "UnknownTopicError",

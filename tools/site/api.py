@@ -87,6 +87,7 @@ TOPICS = (
             "UpsertKafkaError",
             "OptionError",
             "SchemaError",
+            "SchemaChangedError",
             "DecodeError",
             "EncodeError",
             "DeliveryError",

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -42,6 +42,7 @@ from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     decode_side,
     with_schema_ids,
 )
+from pyspark_upsert_kafka.connector.reading.later_columns import LaterColumns, raise_at
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
 from pyspark_upsert_kafka.connector.reading.wanted_records import deletes_of_others
 from pyspark_upsert_kafka.core.arrow import arrow_schema
@@ -52,6 +53,7 @@ from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
+from pyspark_upsert_kafka.formats.writers_columns import SchemaStopError
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -118,7 +120,10 @@ class RowDecoder:
         self._shares_keys = shares_keys
         self._keep_bad = options.bad_messages_become == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
-        key, value = read_key_side(table, options), read_value_side(table, options)
+        later = LaterColumns(table, options)
+        key = read_key_side(table, options)
+        key = key and later.watching(key)
+        value = later.watching(read_value_side(table, options))
         self._sides = key, value
         self._key = None if key is None else key.decoder()
         self._decode_values = _value_decoder(table, options, value)
@@ -145,9 +150,13 @@ class RowDecoder:
 
         Raises:
             TooManyMessagesError: The rows would be too large together; fewer can be decoded.
+            SchemaChangedError: A message has columns that the stream lacks, and a new start has.
         """
         read, wrong_ids = with_schema_ids(batch, *self._sides)
-        keys, values = self._decode_sides(read)
+        try:
+            keys, values = self._decode_sides(read)
+        except SchemaStopError as stop:
+            raise_at(stop, read)
         self._missing.look(read, values)
         others = deletes_of_others(keys, values) if self._passes_others else set()
         if keys is not None:
@@ -213,7 +222,8 @@ def _value_decoder(
 ) -> Callable[[BytesColumn], Values]:
     spec = change_spec(table, options)
     if spec is not None:
-        changes, nulls_delete = value.change_decoder(spec), spec.reads_key
+        changes = value.change_decoder(replace(spec, value=value.spec))
+        nulls_delete = spec.reads_key
         return lambda values: decode_changes(values, changes, nulls_delete=nulls_delete)
     decoder = value.decoder()
     if options.mode == "append":

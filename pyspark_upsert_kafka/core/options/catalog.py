@@ -43,7 +43,7 @@ from pyspark_upsert_kafka.core.options.parsers import (
     whole_number,
     whole_number_or_auto,
 )
-from pyspark_upsert_kafka.core.options.values import ReadMode
+from pyspark_upsert_kafka.core.options.values import NewColumnsMode, ReadMode
 from pyspark_upsert_kafka.core.receipts import call_of_text
 
 
@@ -242,6 +242,11 @@ _READING = Section(
                "`append` = every message is a row, without a key",
                "batch: `snapshot`; stream: `changelog`"),
         Option("scan.deletes", one_of("emit", "drop"), "emit", "with `changelog`: deletes are rows (`emit`), or are left out (`drop`)"),
+        Option("scan.schema-changes", one_of(*get_args(NewColumnsMode)), "ignore",
+               "streams whose columns come from a schema: what is done when messages have columns that the query lacks, or wider "
+               "types: `ignore` (they are read with the query's columns, and a warning is logged), or `restart` (the query ends "
+               "with `SchemaChangedError`, and has these columns when it is started again; see "
+               "[columns that come and go](columns-that-change.md))"),
         Option("scan.startup.mode",
                one_of("earliest-offset", "latest-offset", "group-offsets", "timestamp",
                       "specific-offsets", TABLE_FIRST),

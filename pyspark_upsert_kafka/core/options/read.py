@@ -91,6 +91,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         record_names=values["scan.record-names"] or (),
         takes_filters=values["scan.filter-pushdown"] is not None,
         key_partitioner=values["scan.key-partitioner"],
+        new_columns=values["scan.schema-changes"],
     )
 
 
@@ -119,6 +120,7 @@ def _check(
         _check_snapshot(values)
     _check_merging(values, mode)
     _check_key_partitioner(values, table, mode)
+    _check_schema_changes(values, table, stream=stream)
 
 
 def _check_no_primary_key(given: Mapping[str, str]) -> None:
@@ -189,6 +191,22 @@ def _check_key_partitioner(values: Mapping[str, Any], table: TableOptions, mode:
         raise OptionError(
             f"{given} says in which partition the rows of a primary key are, but what writes "
             f"'{table.value_format.name}' need not choose the partition by the key of the row: leave it out."
+        )
+
+
+def _check_schema_changes(values: Mapping[str, Any], table: TableOptions, *, stream: bool) -> None:
+    """Only a stream can lack columns that come later, and only if its columns are not declared."""
+    if values["scan.schema-changes"] != "restart":
+        return
+    if not stream:
+        raise OptionError(
+            "'scan.schema-changes' = 'restart' is for streams. A batch read has the columns of the newest schema when it begins: "
+            "leave the option out."
+        )
+    if table.ddl_columns is not None:
+        raise OptionError(
+            "'scan.schema-changes' = 'restart' is for columns that come from a schema: a query that is started again has those of "
+            "'ddl' again. Leave one of them out."
         )
 
 

@@ -19,6 +19,9 @@ from pyspark_upsert_kafka.core.receipts import Call
 
 ReadMode = Literal["snapshot", "changelog", "append"]
 
+NewColumnsMode = Literal["ignore", "restart"]
+"""The values of ``scan.schema-changes``: what a stream does about columns that messages have and it lacks."""
+
 PositionMode = Literal[
     "earliest-offset",
     "latest-offset",
@@ -160,6 +163,8 @@ class ReadOptions:
         takes_filters: Whether a batch reads only what the filters of its query leave.
         key_partitioner: Which hash of a key's bytes gives its partition; None = a key may be in any.
         merges_partitions: Whether a key of a snapshot that lies in several partitions gives one row.
+        new_columns: What is done about columns that messages have and a stream lacks.
+        is_inferred: Whether the columns of a stream are those of a schema, so that messages may have others by now.
     """
 
     table: TableOptions
@@ -184,6 +189,8 @@ class ReadOptions:
     takes_filters: bool = False
     key_partitioner: Literal["murmur2"] | None = None
     merges_partitions: bool = False
+    new_columns: NewColumnsMode = "ignore"
+    is_inferred: bool = False
 
     @property
     def shows_images(self) -> bool:

@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -47,7 +48,7 @@ from pyspark_upsert_kafka.formats.cdc.semantic_decimals import (
     NumericDecimalsDecoder,
     has_decimals,
 )
-from pyspark_upsert_kafka.formats.codec import Decoded, Decoder
+from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoded, Decoder
 from pyspark_upsert_kafka.formats.decoding import (
     Refusal,
     UnreadableError,
@@ -62,6 +63,7 @@ from pyspark_upsert_kafka.formats.json.json_document import (
     parse_object,
     too_deep,
 )
+from pyspark_upsert_kafka.formats.writers_columns import SchemaStopError, watched
 
 _SCHEMA, _PAYLOAD = '{"schema":', ',"payload":'
 # A topic has one schema, or two while its table changes; each costs a comparison with all messages of a batch.
@@ -110,6 +112,7 @@ class SchemaDecoder:
         plain: Compiles the decoder of payloads for the columns as the messages have them.
         lenient: Whether a bad value is NULL, and a message that cannot be read is skipped.
         schema_column: Name of one more column, with the schema of each message as JSON; None = there is none.
+        watching: The side whose watch looks at each schema, and the table's columns by a schema, None = it gives none.
     """
 
     def __init__(
@@ -119,7 +122,9 @@ class SchemaDecoder:
         *,
         lenient: bool,
         schema_column: str | None = None,
+        watching: tuple[CodecSpec, Callable[[ConnectSchema], StructType | None]] | None = None,
     ) -> None:
+        self._watching = watching
         self._columns, self._plain, self._lenient = columns, plain, lenient
         self._schema_column = schema_column
         self._target = arrow_schema(columns)
@@ -134,6 +139,7 @@ class SchemaDecoder:
 
         Raises:
             TooManyMessagesError: As the decoder of payloads does.
+            SchemaStopError: Messages of a schema must not be decoded.
         """
         parts, errors = self._splitter.split(messages)
         done = [(np.array([*errors], np.int64), self._unreadable(*errors.values()))]
@@ -142,7 +148,10 @@ class SchemaDecoder:
 
     def _decoded(self, part: Part, messages: Sequence[bytes]) -> Decoded:
         """A part; messages whose payload was cut out wrongly are read one by one."""
-        decoded = self._decoder(part.schema).decode(part.payloads)
+        try:
+            decoded = self._decoder(part.schema).decode(part.payloads)
+        except SchemaStopError as stop:
+            stop.at(messages[part.places[0]])
         unread = np.flatnonzero(~decoded.read).tolist()
         odd = [at for at in unread if _is_odd(part.payloads[at])]
         if not odd:
@@ -159,7 +168,10 @@ class SchemaDecoder:
             schema, payload = exactly(message)
         except UnreadableError as why:
             return self._unreadable(str(why))
-        return self._decoder(schema).decode([payload])
+        try:
+            return self._decoder(schema).decode([payload])
+        except SchemaStopError as stop:
+            stop.at(message)
 
     def _unreadable(self, *reasons: str) -> Decoded:
         """Messages that are not read, and why."""
@@ -172,6 +184,21 @@ class SchemaDecoder:
         return _kept(self._by_schema, schema, self._compiled)
 
     def _compiled(self, schema: bytes) -> Decoder:
+        declared, compiled = _declared(schema), partial(self._unwatched, schema)
+        columns = (
+            None if declared is None or self._watching is None else self._watching[1](declared)
+        )
+        if self._watching is None or columns is None:
+            return compiled()
+        return watched(
+            self._watching[0],
+            "the schema beside it",
+            lambda: None,
+            lambda *_: columns,
+            compiled,
+        )
+
+    def _unwatched(self, schema: bytes) -> Decoder:
         declared = _declared(schema)
         try:
             mapping = row_mapping(declared, self._columns, lenient=self._lenient)
@@ -193,6 +220,14 @@ def _declared(schema: bytes) -> ConnectSchema | None:
     """The schema that a message has; None = it has none, or something that says nothing, which Flink does not look at."""
     try:
         return parse_connect_schema(schema)
+    except UnreadableError:
+        return None
+
+
+def schema_in(message: bytes) -> ConnectSchema | None:
+    """The schema of a message; None = it has none, or cannot be read."""
+    try:
+        return _declared(exactly(message)[0])
     except UnreadableError:
         return None
 

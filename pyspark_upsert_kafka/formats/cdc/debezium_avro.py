@@ -23,11 +23,13 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats import avro_confluent
-from pyspark_upsert_kafka.formats.avro.avro_columns import NamesInSchema
+from pyspark_upsert_kafka.formats.avro.avro_columns import NamesInSchema, columns_of
 from pyspark_upsert_kafka.formats.avro.avro_decoder import datum_decoder, resolve_columns
 from pyspark_upsert_kafka.formats.avro.avro_schema import parse_schema
 from pyspark_upsert_kafka.formats.avro.avro_types import (
+    NO_DEFAULT,
     PRIMITIVES,
     Array,
     AvroType,
@@ -45,6 +47,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
     SchemaDecoder,
     SeenRecords,
+    of_newest_schema,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +93,7 @@ def _completed(envelopes: Format) -> Format:
         envelopes.options,
         refuse,
         refuse,
+        columns=envelopes.columns,
         check_decoder=partial(_check, envelopes),
         newest_schema=partial(_newest_schema, envelopes),
         with_schema_ids=envelopes.with_schema_ids,
@@ -138,6 +142,75 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
         return MappedDecoder(plain, mapping)
 
     return of_schema
+
+
+def columns(registered: RegisteredSchema, spec: CodecSpec, only: str | None) -> StructType:
+    """The columns that an Avro schema gives, those of a semantic type as what they mean.
+
+    Raises:
+        SchemaError: It is wrong, or Spark has no type for a field.
+    """
+    found, with_default = _meant_columns(registered, only)
+    return found if registered.given else of_newest_schema(found, with_default, spec.required)
+
+
+def columns_of_row(registered: RegisteredSchema, spec: CodecSpec, _: str | None) -> StructType:
+    """The same of the rows in envelopes.
+
+    Raises:
+        SchemaError: The schema is wrong, or that of no envelope, or Spark has no type for a field.
+    """
+    envelope, _defaults = _meant_columns(registered, None)
+    row = envelope[DEBEZIUM.after].dataType if DEBEZIUM.after in envelope.names else None
+    if not isinstance(row, StructType):
+        raise SchemaError(
+            f"{registered.origin} gives no columns: it is no envelope of Debezium, which has a record {DEBEZIUM.after!r}."
+        )
+    # What a column of the database may have gained is not said: it has a default, or may be NULL.
+    return row if registered.given else of_newest_schema(row, row.names, spec.required)
+
+
+def _meant_columns(registered: RegisteredSchema, only: str | None) -> tuple[StructType, list[str]]:
+    """The columns, and the names of those that have a default."""
+    text = avro_confluent.whole_text(registered)
+    parsed = parse_schema(text, registered.origin)
+    plain, meant = columns_of(parsed, only), connect_schema_of_avro(json.loads(text))
+    if not isinstance(parsed.type, Record):
+        return StructType(
+            [StructField(e.name, _meant(e.dataType, meant), e.nullable) for e in plain]
+        ), []
+    with_default = [each.name for each in parsed.type.fields if each.default is not NO_DEFAULT]
+    return _meant_fields(plain, meant), with_default
+
+
+def _meant_fields(plain: StructType, schema: ConnectSchema) -> StructType:
+    return StructType(
+        [
+            StructField(
+                each.name, _meant(each.dataType, schema.fields.get(each.name)), each.nullable
+            )
+            for each in plain
+        ]
+    )
+
+
+def _meant(plain: DataType, schema: ConnectSchema | None) -> DataType:
+    from pyspark_upsert_kafka.formats.cdc.semantic_types import (
+        default_type,
+        semantic_type,
+    )
+
+    known = None if schema is None else semantic_type(schema)
+    if schema is not None and known and known.column:
+        return default_type(schema)
+    if schema is not None and isinstance(plain, StructType):
+        return _meant_fields(plain, schema)
+    items = None if schema is None else schema.items
+    if isinstance(plain, ArrayType):
+        return ArrayType(_meant(plain.elementType, items), plain.containsNull)
+    if isinstance(plain, MapType):
+        return MapType(plain.keyType, _meant(plain.valueType, items), plain.valueContainsNull)
+    return plain
 
 
 def _mapping(text: str, columns: StructType, reader: Schema | None) -> RowMapping:
@@ -313,11 +386,15 @@ def _schema(
 
 
 KEYS, REGISTRY_KEYS = (
-    replace(format_, decoder=decoder)
+    replace(format_, decoder=decoder, columns=columns)
     for format_ in (avro_confluent.FORMAT, avro_confluent.AVRO_REGISTRY)
 )
 """Keys of Avro beside Debezium's values, under both names of their format."""
 
 FORMAT = replace(
-    KEYS, name=_NAME, encoder=partial(avro_confluent.encoder, _NAME), complete=_completed
+    KEYS,
+    name=_NAME,
+    encoder=partial(avro_confluent.encoder, _NAME),
+    columns=columns_of_row,
+    complete=_completed,
 )

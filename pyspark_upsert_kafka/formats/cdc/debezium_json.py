@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
     DayTimeIntervalType,
@@ -40,6 +42,10 @@ from pyspark_upsert_kafka.formats.codec import (
     Decoded,
     Decoder,
 )
+from pyspark_upsert_kafka.formats.registry_format import of_newest_schema
+
+if TYPE_CHECKING:
+    from pyspark_upsert_kafka.formats.cdc.connect_schema import ConnectSchema
 
 _PAYLOAD, _SCHEMA = "payload", "schema"
 _INCLUDE = "schema-include"
@@ -101,7 +107,40 @@ def _with_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
         lambda physical: AdvisedDecoder(json_decoder(physical.fields, spec), physical, None),
         lenient=spec.value.options["ignore-parse-errors"],
         schema_column=_SCHEMA if len(payload) < len(columns) else None,
+        watching=(spec.value, partial(columns_of_row, required=spec.value.required)),
     )
+
+
+def _columns_of_message(spec: CodecSpec, message: bytes) -> StructType | None:
+    """The columns of the rows, as the schema of a message says; None = it has none.
+
+    Raises:
+        SchemaError: Messages are read without their schemas.
+    """
+    from pyspark_upsert_kafka.formats.cdc.connect_json import schema_in
+
+    if not spec.options[_INCLUDE]:
+        raise SchemaError(
+            f"The columns of the table are not known: give them by .schema(...), or {_SEND}: then messages say them."
+        )
+    declared = schema_in(message)
+    return None if declared is None else columns_of_row(declared, required=spec.required)
+
+
+def columns_of_row(schema: ConnectSchema, required: frozenset[str]) -> StructType | None:
+    """The columns of the rows in envelopes; None = the schema is that of no envelope.
+
+    Args:
+        schema: The schema of the envelopes.
+        required: The columns of the primary key, which no row lacks.
+    """
+    from pyspark_upsert_kafka.formats.cdc.semantic_types import default_type
+
+    row = schema.fields.get(DEBEZIUM.after)
+    if row is None or row.type != "struct":
+        return None
+    found = default_type(row)
+    return of_newest_schema(found, found.names, required) if isinstance(found, StructType) else None
 
 
 def _without_schemas(columns: StructType, spec: ChangeSpec) -> Decoder:
@@ -123,19 +162,22 @@ def _no_operation(message: bytes) -> str:
     return ""
 
 
-FORMAT = json_format(
-    "debezium-json",
-    _changes,
-    ("after", "before"),
-    (
-        Option(
-            _INCLUDE,
-            boolean,
-            False,
-            "Whether a message has its schema beside the envelope (`value.converter.schemas.enable` of Kafka Connect).",
+FORMAT = replace(
+    json_format(
+        "debezium-json",
+        _changes,
+        ("after", "before"),
+        (
+            Option(
+                _INCLUDE,
+                boolean,
+                False,
+                "Whether a message has its schema beside the envelope (`value.converter.schemas.enable` of Kafka Connect).",
+            ),
+            *OPTIONS,
         ),
-        *OPTIONS,
     ),
+    columns_of_message=_columns_of_message,
 )
 
 

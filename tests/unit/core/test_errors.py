@@ -26,6 +26,7 @@ from pyspark_upsert_kafka.core.errors import (
     OptionError,
     RetriableBrokerError,
     RetriableDeliveryError,
+    SchemaChangedError,
     SchemaError,
     UnknownTopicError,
     UpsertKafkaError,
@@ -48,6 +49,9 @@ EVERY = [
     RetriableBrokerError("what is wrong"),
     RetriableDeliveryError("t", 3, b"k", "too late"),
     UnknownTopicError("what is wrong"),
+    SchemaChangedError(
+        "t", 3, 42, "Schema id 7", "t-value", "tier INT", "id BIGINT", "id BIGINT, tier INT"
+    ),
 ]
 
 TEXTS = [
@@ -149,6 +153,7 @@ TREE = {
     "RetriableBrokerError": "BrokerError",
     "RetriableDeliveryError": "DeliveryError",
     "UnknownTopicError": "BrokerError",
+    "SchemaChangedError": "SchemaError",
 }
 """Every error that users can meet, and its parent."""
 
@@ -156,6 +161,7 @@ CAUGHT_WITHIN = {
     "AttemptError",
     "NoSchemaError",
     "OtherStandardError",
+    "SchemaStopError",
     "TokenEndpointError",
     "TooManyMessagesError",
     "UnknownColumnsError",
@@ -240,6 +246,7 @@ WITH_CONTROLS = [
     EncodeError(CONTROLS, CONTROLS),
     *(kind(CONTROLS, 3, CONTROLS.encode(), CONTROLS) for kind in (DeliveryError, RetriableDeliveryError)),
     DataLossError(CONTROLS, 3, 42, 50, CONTROLS),
+    SchemaChangedError(CONTROLS, 3, 42, *[CONTROLS] * 5),
 ]  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.core.errors import (
     OptionError,
     RetriableBrokerError,
     RetriableDeliveryError,
+    SchemaChangedError,
     SchemaError,
     UnknownTopicError,
     UpsertKafkaError,
@@ -84,6 +85,9 @@ def delivery(reason: str) -> DeliveryError:
 AWAY = "Could not look up offsets: no Kafka broker at 'host:9092'"
 RESTARTED: dict[str, UpsertKafkaError] = {
     "no answer": RetriableBrokerError(f"{AWAY} answered within 60 seconds (timed out)."),
+    "columns that came": SchemaChangedError(
+        "t", 3, 42, "Schema id 7", "t-value", "tier INT", "id BIGINT", "id BIGINT, tier INT"
+    ),
     "no confirmation": RetriableDeliveryError("t", 0, b"k", "no broker confirmed it in time"),
 }
 NOT_RESTARTED: dict[str, UpsertKafkaError] = {

@@ -248,6 +248,7 @@ OF_GROUP = replace(
             },
             {"end": Position("specific-offsets", offsets=((0, 42),))},
         ),
+        ({"scan.schema-changes": "restart"}, {"new_columns": "restart"}),
         ({"scan.headers": "type=Order"}, {"headers": (("type", b"Order"),)}),
         ({"scan.record-names": "a.Order; Refund;Refund"}, {"record_names": ("a.Order", "Refund")}),
         ({"scan.topic-partition-discovery.interval": "0"}, {"discovery_interval_s": 0.0}),
@@ -438,6 +439,7 @@ VALID = {
     "scan.outage.timeout": {"scan.outage.timeout": "1s"},
     "scan.headers": {"scan.headers": "type=Order"},
     "scan.record-names": {"scan.record-names": "com.acme.Order"},
+    "scan.schema-changes": {"scan.schema-changes": "restart"},
     "minPartitions": {"minPartitions": "1"},
     "scan.snapshot.memory": {"scan.snapshot.memory": "1 gb"},
     "scan.snapshot.merge-partitions": {

@@ -35,6 +35,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("properties.<name>", "${env:A}", (("<name>", "${env:A}"),), ()),
     ("read.mode", "append", "append", None),
     ("scan.deletes", "drop", "drop", "emit"),
+    ("scan.schema-changes", "restart", "restart", "ignore"),
     ("scan.startup.mode", "timestamp", "timestamp", "earliest-offset"),
     ("scan.startup.timestamp-millis", "7", 7, None),
     ("scan.startup.timestamp", "-10 min", Time(600_000, is_ago=True), None),
