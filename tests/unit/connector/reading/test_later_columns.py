@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import fastavro
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka.connector import schema_inference
+from pyspark_upsert_kafka.connector.datasource import UpsertKafkaDataSource
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.reading import later_columns
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder, Rows
 from pyspark_upsert_kafka.connector.schema_inference import inferred_schema, watching
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.clock import now_ms
-from pyspark_upsert_kafka.core.errors import SchemaChangedError
+from pyspark_upsert_kafka.core.column_changes import lacking, united
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaChangedError, SchemaError
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
@@ -66,7 +75,6 @@ class Stream:
         read = read_options(options, format_options, stream=True)
         self.options = watching(read, self.columns, now_ms())
         table = table_to_read(self.columns, self.options)
-        self.later: Any = None
         self.decoder = RowDecoder(table, self.options, "UTC")
 
     def read(self, *values: bytes | None, keys: Sequence[bytes] = ()) -> Rows:
@@ -342,3 +350,241 @@ def test_nested_fields_of_older_messages(registry: FakeRegistry) -> None:
     assert Stream(registry).rows(framed(1, old, {"id": 1, "at": {"id": 2}})) == [
         {"id": 1, "at": {"id": 2, "n": None}}
     ]
+
+
+ROW = {**avro(ID, NAME), "name": "Value"}
+
+
+def envelope(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of Debezium's envelopes of such rows."""
+    return {
+        "type": "record",
+        "name": "Envelope",
+        "fields": [
+            {"name": "before", "type": ["null", row], "default": None},
+            {"name": "after", "type": ["null", "Value"], "default": None},
+            {"name": "op", "type": "string"},
+        ],
+    }
+
+
+def test_rows_of_debezium_in_avro(registry: FakeRegistry) -> None:
+    """The columns are those of the rows, with the types that Debezium means; those of the envelope are none."""
+    day = {"type": "int", "connect.name": "io.debezium.time.Date"}
+    born = {"name": "born", "type": ["null", day], "default": None}
+    old, new = envelope(ROW), envelope({**ROW, "fields": [ID, NAME, born]})
+    registry.version("orders-value", "latest", old)
+    registry.schema(1, old)
+    registry.schema(2, new)
+    given = {"key.format": None, "scan.schema-changes": "restart"}
+    stream = Stream(registry, "debezium-avro-confluent", **given)
+    change = {"op": "c", "after": {"id": 1, "name": "Ada", "born": 365}}
+    assert stream.rows(framed(1, old, change)) == [{"id": 1, "name": "Ada"}]
+    registry.version("orders-value", "latest", new)
+
+    with pytest.raises(SchemaChangedError, match="born DATE") as raised:
+        stream.read(b"", None, framed(1, old, change), framed(2, new, change))
+
+    assert raised.value.offset == 103
+    again = Stream(registry, "debezium-avro-confluent", **given)
+    assert (
+        again.columns.simpleString()
+        == "struct<id:bigint,name:string,born:date,_change_type:string>"
+    )
+    (row,) = again.rows(framed(2, new, change))
+    assert str(row["born"]) == "1971-01-01"
+
+
+def connect(*fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Connect's schema of such envelopes."""
+    row = {"type": "struct", "fields": [*fields], "optional": True}
+    parts = [
+        {**row, "field": "before"},
+        {**row, "field": "after"},
+        {"type": "string", "field": "op"},
+    ]
+    return {"type": "struct", "fields": parts, "name": "Envelope"}
+
+
+def beside(schema: Any, spaces: bool = False, **row: Any) -> bytes:
+    """A message with its schema; with spaces it is written as no converter does."""
+    separators = None if spaces else (",", ":")
+    payload = {"before": None, "after": row, "op": "c"}
+    return json.dumps({"schema": schema, "payload": payload}, separators=separators).encode()
+
+
+ID_OF_CONNECT = {"type": "int64", "optional": False, "field": "id"}
+TIER_OF_CONNECT = {"type": "int16", "optional": True, "field": "tier"}
+
+
+@pytest.mark.parametrize("spaces", [False, True], ids=["as the converter writes it", "otherwise"])
+def test_schemas_beside_rows(
+    registry: FakeRegistry, monkeypatch: pytest.MonkeyPatch, spaces: bool
+) -> None:
+    """Where no registry says which schema is the newest, the newest messages do, all together."""
+    old, new = connect(ID_OF_CONNECT), connect(ID_OF_CONNECT, TIER_OF_CONNECT)
+    newest = [beside(old, id=1)]
+    monkeypatch.setattr(schema_inference, "_newest_messages", lambda *_: newest)
+    given = {
+        "key.format": None,
+        "value.debezium-json.url": None,
+        "value.debezium-json.schema-include": "true",
+        "scan.schema-changes": "restart",
+    }
+    stream = Stream(registry, "debezium-json", **given)
+    assert stream.columns.simpleString() == "struct<id:bigint,_change_type:string>"
+    later = beside(new, spaces, id=2, tier=3)
+    assert stream.rows(beside(old, id=1), later) == [{"id": 1}, {"id": 2}]
+
+    newest[:] = [beside(old, id=1), later, beside(old, id=1)]
+    monkeypatch.setattr(later_columns, "_AGAIN_S", 0.0)
+    with pytest.raises(SchemaChangedError, match="tier SMALLINT") as raised:
+        stream.read(beside(old, id=1), None, later)
+
+    assert (raised.value.offset, raised.value.subject) == (102, None)
+    again = Stream(registry, "debezium-json", **given)
+    assert again.rows(beside(old, id=1), later) == [{"id": 1, "tier": None}, {"id": 2, "tier": 3}]
+
+
+def test_json_and_protobuf(registry: FakeRegistry) -> None:
+    """The schema of a JSON message says what it has, though it is read without; that of Protobuf behind its message indexes."""
+    properties = {"id": {"type": "integer"}, "tier": {"type": "integer"}}
+    documents = [
+        json.dumps({"type": "object", "properties": dict(list(properties.items())[:n])})
+        for n in (1, 2)
+    ]
+    texts = [
+        f'syntax = "proto3"; message M {{ optional int64 id = 1; {more} }}'
+        for more in ("", "optional int32 tier = 2;")
+    ]
+    bodies = {"json-registry": b'{"id":1,"tier":2}', "proto-registry": b"\0\x08\x01\x10\x02"}
+    kinds = {"json-registry": ("JSON", documents), "proto-registry": ("PROTOBUF", texts)}
+    for name, (kind, (old, new)) in kinds.items():
+        registry.version("orders-value", "latest", old, schemaType=kind)
+        number = 10 if kind == "JSON" else 20
+        registry.schema(number, new, schemaType=kind)
+        stream = Stream(registry, name, **{"scan.schema-changes": "restart"})
+        registry.version("orders-value", "latest", new, schemaType=kind)
+
+        with pytest.raises(SchemaChangedError, match=r"tier (BIGINT|INT)"):
+            stream.read(b"\0\0\0\0" + bytes([number]) + bodies[name])
+
+
+def test_a_schema_that_a_header_names(registry: FakeRegistry) -> None:
+    """It is looked at like any other."""
+    registry.version("orders-value", "latest", avro(ID))
+    registry.schema(1, avro(ID))
+    registry.schema(2, avro(ID, TIER))
+    stream = Stream(registry, **{"scan.schema-changes": "restart"})
+    registry.version("orders-value", "latest", avro(ID, TIER))
+    bare = framed(2, avro(ID, TIER), {"id": 1, "tier": 2})
+    batch = RawBatch(
+        "orders",
+        3,
+        BytesColumn.of([KEY, KEY]),
+        BytesColumn.of([framed(1, avro(ID), {"id": 1}), bare[5:]]),
+        [7, 9],
+        headers=[[], [("__value_schema_id", bare[:5])]],
+    )
+    batch.take_schema_ids(SCHEMA_IDS.values())
+
+    with pytest.raises(SchemaChangedError) as raised:
+        stream.decoder.decode(batch)
+
+    assert raised.value.offset == 9
+
+
+def test_a_schema_that_a_user_gives(
+    registry: FakeRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All messages are read by it: what others have is not asked, and a new start would have its columns."""
+    given = {"value.avro-confluent.schema": json.dumps(avro(ID))}
+    registry.schema(2, avro(ID, TIER))
+    stream = Stream(registry, **given)
+
+    assert stream.rows(framed(2, avro(ID, TIER), {"id": 1, "tier": 2})) == [{"id": 1}]
+    assert caplog.messages == []
+    with pytest.raises(OptionError, match=r"but 'value\.avro-confluent\.schema' gives them"):
+        Stream(registry, **given, **{"scan.schema-changes": "restart"})
+
+
+CHANGE = spark_columns("id BIGINT, _change_type STRING")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "is for formats with a schema registry, or with schemas in their messages, and not for 'json'"),
+        ({"value.format": "debezium-json", "key.format": None}, r"and not from \.schema\(\.\.\.\)"),
+        ({"value.format": "avro-confluent", "value.avro-confluent.url": "http://x"}, r"and not from \.schema\(\.\.\.\)"),
+    ],
+)  # fmt: skip
+def test_columns_that_a_new_start_has_again(given: dict[str, str], said: str) -> None:
+    """Given by ``.schema(...)``, they are the same each time."""
+    options = table_options(**{"scan.schema-changes": "restart", **given})
+
+    with pytest.raises(OptionError, match=said):
+        UpsertKafkaDataSource(options).streamReader(CHANGE)
+
+
+def test_a_statement_and_a_batch() -> None:
+    """A statement says the columns too; a batch has those of the newest schema when it begins."""
+    restart = {"scan.schema-changes": "restart"}
+    statement = (
+        "CREATE TABLE t (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 't', "
+        "'properties.bootstrap.servers' = 'nowhere:9092', 'key.format' = 'json', 'value.format' = 'json')"
+    )
+
+    with pytest.raises(OptionError, match="a query that is started again has those of 'ddl' again"):
+        UpsertKafkaDataSource({"ddl": statement, **restart}).schema()
+    with pytest.raises(OptionError, match="'restart' is for streams"):
+        UpsertKafkaDataSource(table_options(**restart)).reader(CHANGE)
+
+
+def test_a_frame_that_was_loaded_long_ago(
+    registry: FakeRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor that starts it again and again would end in no columns that it lacks: it is told to call load()."""
+    registry.version("orders-value", "latest", avro(ID))
+    given = table_options(
+        topic="orders",
+        value__format="avro-confluent",
+        **{"value.avro-confluent.url": registry.url, "scan.schema-changes": "restart"},
+    )
+    source = UpsertKafkaDataSource(given)
+    columns = source.schema()
+    assert isinstance(columns, StructType)
+    source.streamReader(columns)
+    registry.version("orders-value", "latest", avro(ID, TIER))
+    source.streamReader(columns)  # the schema may change while the query starts
+
+    monkeypatch.setattr(schema_inference, "_FRESH_MS", -1)
+    with pytest.raises(SchemaError, match=r"has others by now: tier INT\. Call load\(\)") as raised:
+        source.streamReader(columns)
+    assert not isinstance(raised.value, SchemaChangedError)
+
+
+TYPES = st.sampled_from(["TINYINT", "SMALLINT", "INT", "BIGINT"])
+TABLES = st.dictionaries(st.sampled_from("abcd"), TYPES, min_size=1)
+
+
+def table(types: Mapping[str, str]) -> StructType:
+    """Columns of these types."""
+    return spark_columns(", ".join(f"{name} {kind}" for name, kind in types.items()))
+
+
+@given(TABLES, TABLES, TABLES)
+@example({"a": "INT"}, {"a": "BIGINT", "b": "INT"}, {"a": "INT", "b": "INT"})
+def test_what_is_lacking_is_an_order(
+    one: dict[str, str], other: dict[str, str], third: dict[str, str]
+) -> None:
+    """Nothing lacks itself; what lacks nothing of columns that lack nothing of others, lacks nothing of these."""
+    a, b, c = table(one), table(other), table(third)
+
+    assert lacking(a, a) == {}
+    if not lacking(a, b) and not lacking(b, c):
+        assert not lacking(a, c)
+    both = united(a, b)
+    assert isinstance(both, StructType)
+    assert lacking(a, both) == {}
+    assert lacking(b, both) == {}
