@@ -20,9 +20,9 @@ from pyspark_upsert_kafka.connector.format_catalog import (
     format_options,
     read_value_side,
 )
-from pyspark_upsert_kafka.connector.planning.schema_inference import inferred_schema
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder
 from pyspark_upsert_kafka.connector.reading.wanted_records import WantedRecords, kept_by_beginning
+from pyspark_upsert_kafka.connector.schema_inference import inferred_schema
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
