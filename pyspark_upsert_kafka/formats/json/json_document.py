@@ -256,6 +256,9 @@ _BEGINNING = b'{"schema":{"type":"struct"'
 """How the converter begins a message of columns with its schema."""
 
 _SCHEMA, _PAYLOAD = b'"schema"', b'"payload"'
+_OTHER_NAME, _LETTERS = b'{"', [*b"sp\\"]
+"""How a message begins whose first name stands at its beginning, and the letters that one of these names may begin with."""
+
 PARTS = frozenset({"schema", "payload"})
 """The fields of such a message, and no others."""
 
@@ -269,8 +272,13 @@ def are_envelopes(messages: Sequence[bytes]) -> Mask:
 
     column = column_of(messages)
     offsets, data = offsets_of(column), column.buffers()[2]
-    # A look at all bytes together costs nothing beside a look at each message.
-    if data is None or _SCHEMA not in bytes(data[int(offsets[0]) : int(offsets[-1])]):
+    begins = offsets[:-1][np.diff(offsets) > len(_OTHER_NAME)]
+    if data is None or not begins.size:
+        return np.zeros(len(column), np.bool_)
+    # The name with which a message begins is one of two. Its first letter mostly tells that it is another.
+    brace, quote, letter = (np.frombuffer(data, np.uint8)[begins + at] for at in range(3))
+    is_other = (brace == _OTHER_NAME[0]) & (quote == _OTHER_NAME[1]) & ~np.isin(letter, _LETTERS)
+    if is_other.all() or _SCHEMA not in bytes(data[int(offsets[0]) : int(offsets[-1])]):
         return np.zeros(len(column), np.bool_)
     found: Mask = pc.starts_with(column, _BEGINNING).to_numpy(zero_copy_only=False)
     both = pc.and_(pc.match_substring(column, _SCHEMA), pc.match_substring(column, _PAYLOAD))
