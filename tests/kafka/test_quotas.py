@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from pyspark_upsert_kafka import read_table
-from pyspark_upsert_kafka.kafka.native import library
+from pyspark_upsert_kafka.kafka.librdkafka import errors
 from tests.conftest import Broker, options
 from tests.kafka.conftest import Edge
 
@@ -18,11 +18,13 @@ _BYTES_PER_S = 100_000.0
 
 
 @pytest.mark.long("a broker holds answers back for some seconds")
+@pytest.mark.parametrize("native", ["on", "off"])
 def test_a_quota_that_is_used_up_is_told(
-    broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, native: str
 ) -> None:
     """Whoever writes and reads too fast has one line for each client here (once a minute for a process), and all rows."""
-    monkeypatch.setattr(library, "_TOLD_EVERY_S", 0.0)
+    monkeypatch.setenv("PYSPARK_UPSERT_KAFKA_NATIVE", native)
+    monkeypatch.setattr(errors, "_TOLD_EVERY_S", 0.0)
     topic, client = broker.topic(), f"quota-{uuid.uuid4().hex}"
     limit(broker.servers, client)
     edge = Edge("librdkafka", broker.servers, (("client.id", client),))
@@ -36,7 +38,7 @@ def test_a_quota_that_is_used_up_is_told(
 
     assert table.num_rows == 100
     for told in (written, [each.getMessage() for each in caplog.records]):
-        assert any(f"throttles the client {client}#" in text for text in told), told
+        assert any(f"throttles the client {client!r}" in text for text in told), told
 
 
 def limit(servers: str, client: str) -> None:

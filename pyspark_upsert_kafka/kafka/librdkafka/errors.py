@@ -12,12 +12,15 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.kafka import failures
 from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind, explained
 from pyspark_upsert_kafka.kafka.tls import tls_context
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS
+
+logger = logging.getLogger("pyspark_upsert_kafka")
 
 _KINDS = {
     KafkaError._TRANSPORT: Kind.AWAY,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
@@ -82,6 +85,35 @@ def classify(exception: Exception) -> Failure:
     return Failure(kind_of(error), explained(error.code(), error.str()))
 
 
+_TOLD_EVERY_S = 60.0
+
+
+class Throttling:
+    """Tells that brokers hold answers back, once a minute at most for all clients of the process.
+
+    Args:
+        clock: Gives the time in seconds.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._again_at = float("-inf")
+
+    def tell(self, client_id: str, broker: int, time_ms: int) -> None:
+        """Logs it; of 0 ms nothing."""
+        now = self._clock.monotonic()
+        if time_ms > 0 and now >= self._again_at:
+            self._again_at = now + _TOLD_EVERY_S
+            logger.warning(
+                "Broker %s throttles the client %r, as a quota is used up: it holds answers back for %s ms. Whoever runs the brokers "
+                "can raise the quota of its user or of its client.id (kafka-configs.sh --alter --entity-type users or clients). This "
+                "is said once a minute at most.", broker, client_id, f"{time_ms:,}",
+            )  # fmt: skip
+
+
+_throttling = Throttling()
+
+
 class ReportedErrors(ClientErrors):
     """The errors that a client of librdkafka reports to its ``error_cb``.
 
@@ -98,6 +130,19 @@ class ReportedErrors(ClientErrors):
         self._config = config
         self.tokens = None if config is None else config.get(TOKENS)
         self._certificates: dict[str, str] = {}
+
+    def callbacks(self) -> dict[str, Any]:
+        """What a client of confluent-kafka reports by."""
+        return {
+            "error_cb": self.on_error,
+            "throttle_cb": lambda event: self.on_throttled(
+                event.broker_id, round(event.throttle_time * 1000)
+            ),
+        }
+
+    def on_throttled(self, broker: int, time_ms: int) -> None:
+        """Tells that a broker holds answers back, since a quota is used up; 0 ms = no longer."""
+        _throttling.tell(str((self._config or {}).get("client.id", "")), broker, time_ms)
 
     def on_error(self, error: KafkaError) -> None:
         """Takes note of an error: the client's ``error_cb``."""

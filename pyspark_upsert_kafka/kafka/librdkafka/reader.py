@@ -377,8 +377,7 @@ class LibrdkafkaReader(PooledReader[Connection]):
         if can_take(self._settings.details) and takes(config):
             opening = partial(BatchConsumer, errors=errors)
             return Connection(open_client(opening, config), errors)
-        config["error_cb"] = errors.on_error
-        return Connection(open_client(ck.Consumer, config), errors)
+        return Connection(open_client(ck.Consumer, {**config, **errors.callbacks()}), errors)
 
     def _fetcher(self, client: Connection, range_: Range) -> Fetcher:
         return LibrdkafkaFetcher(client, range_, details=self._settings.details)

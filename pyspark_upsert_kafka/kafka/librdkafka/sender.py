@@ -241,7 +241,7 @@ def open_producer(
         kind = TransactionalBatchProducer if "transactional.id" in config else BatchProducer
         opening = partial(kind, reports=reports)
         return OpenProducer(open_client(opening, dict(config)), reports, lookups, another)
-    callbacks = {"on_delivery": reports.on_delivery, "error_cb": reports.errors.on_error}
+    callbacks = {"on_delivery": reports.on_delivery, **reports.errors.callbacks()}
     producer = open_client(ck.Producer, {**config, **callbacks})
     return OpenProducer(producer, reports, lookups, another)
 

@@ -34,7 +34,6 @@ from typing import Any, Protocol
 
 import confluent_kafka as ck
 
-from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS, Token
 from pyspark_upsert_kafka.logins.token_providers import OWN_WAY
@@ -206,7 +205,7 @@ class Handles:
         self._queues: list[int] = []
         self._process = os.getpid()
         self.throttled = StringIO()
-        """A line for each change of how long a broker throttles the client: the last numbers but one are its id and the ms."""
+        """A line for each time that a broker throttles the client: of `_ON_THROTTLED` the arguments."""
         self._on_throttled = _ON_THROTTLED(partial(print, file=self.throttled))
         self.before_end: Callable[[], object] = lambda: None
         """Called before the client is ended."""
@@ -278,6 +277,9 @@ class ErrorReports(Protocol):
     def on_error(self, error: ck.KafkaError, /) -> None:
         """Takes note of one."""
 
+    def on_throttled(self, broker: int, time_ms: int, /) -> None:
+        """Takes note that a broker holds answers back; 0 ms = no longer."""
+
 
 class EventQueue:
     """The events of a client.
@@ -313,11 +315,12 @@ class EventQueue:
             finally:
                 self._library.rd_kafka_event_destroy(event)
         if self._throttled.tell():
-            lines = self._throttled.getvalue()
+            lines = self._throttled.getvalue().splitlines()
             self._throttled.seek(0)
             self._throttled.truncate()
-            name = self._library.rd_kafka_name(self._client).decode(errors="replace")
-            _throttling.tell(name, lines)
+            for line in lines:
+                broker, time_ms = line.split()[2:4]
+                self._errors.on_throttled(int(broker), int(time_ms))
 
     def _pass_on(self, event: int) -> None:
         kind = self._library.rd_kafka_event_type(event)
@@ -347,41 +350,6 @@ class EventQueue:
 
 
 logger = logging.getLogger("pyspark_upsert_kafka")
-
-_TOLD_EVERY_S = 60.0
-
-
-class Throttling:
-    """Tells that brokers hold answers back since a quota is used up, once a minute at most for all clients of the process.
-
-    Args:
-        clock: Gives the time in seconds.
-    """
-
-    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._clock = clock
-        self._again_at = float("-inf")
-
-    def tell(self, client: str, lines: str) -> None:
-        """Logs the longest time.
-
-        Args:
-            client: The name of the client.
-            lines: What `Handles.throttled` has; a time of 0 ends it.
-        """
-        times = [tuple(map(int, line.split()[2:4])) for line in lines.splitlines()]
-        broker, most_ms = max(times, key=lambda each: each[1])
-        now = self._clock.monotonic()
-        if most_ms > 0 and now >= self._again_at:
-            self._again_at = now + _TOLD_EVERY_S
-            logger.warning(
-                "Broker %s throttles the client %s, as a quota is used up: it holds answers back for up to %s ms. Whoever runs the "
-                "brokers can raise the quota of its user or of its client.id (kafka-configs.sh --alter --entity-type users or "
-                "clients). This is said once a minute at most.", broker, client, f"{most_ms:,}",
-            )  # fmt: skip
-
-
-_throttling = Throttling()
 
 
 class LoginProducer(ck.Producer):  # type: ignore[misc]

@@ -8,6 +8,7 @@ import hmac
 import json
 import sys
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any
@@ -15,10 +16,12 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlsplit
 
 import pytest
 
-from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.logins import login_tokens
 from pyspark_upsert_kafka.logins.rented_kafka import msk_region
 from pyspark_upsert_kafka.logins.token_providers import tokens_of
+from tests.http_server import SILENCE, Endless
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ID, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "a/session+token=="
 SERVERS = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098,b-2.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098"
@@ -284,6 +287,72 @@ def test_a_role_is_asked_for_as_java_spells_it(monkeypatch):
         ("sts", "eu-west-2", ID),
         {"RoleArn": "arn:aws:iam::1:role/r", "RoleSessionName": "s", "ExternalId": "e"},
     ]
+
+
+CREDENTIALS = {"AccessKeyId": "ASIA", "SecretAccessKey": "x", "Token": "y"}
+MISBEHAVIOURS: dict[str, tuple[int, Any] | None] = {
+    "is silent": SILENCE,
+    "refuses": (403, {"message": "forbidden"}),
+    "gives no JSON": (200, b"<html>sign in</html>"),
+    "gives no keys": (200, {"AccessKeyId": "ASIA"}),
+    "gives keys that have ended": (200, {**CREDENTIALS, "Expiration": "2020-01-01T00:00:00Z"}),
+    "gives megabytes": (200, b"x" * 20_000_000),
+    "sends without an end": (200, Endless(b"x" * 1024, 0.1)),
+}
+
+
+@pytest.fixture
+def container(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
+    """A container of Amazon, whose role has an endpoint for its keys."""
+    pytest.importorskip("botocore")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name)
+    with serving() as endpoint:
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint.url}/keys")
+        monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN", SESSION)
+        yield endpoint
+
+
+def test_the_role_of_a_container(container):
+    """Its keys are asked for by the token that the container has, and sign."""
+    ends = datetime.now(timezone.utc) + timedelta(seconds=700)
+    keys = {**CREDENTIALS, "Expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    container.answers["/keys"] = [(200, keys)]
+    tokens = tokens_of(given())
+
+    assert tokens is not None
+    assert "X-Amz-Credential=ASIA%2F" in address_in(tokens.token().text)
+    assert container.asked[0].headers["Authorization"] == SESSION
+
+
+@pytest.mark.parametrize("case", MISBEHAVIOURS)
+def test_an_endpoint_that_misbehaves(case, container):
+    """Is told in a sentence in time, in which nothing is secret."""
+    container.answers["/keys"] = [MISBEHAVIOURS[case]]
+    tokens = tokens_of(given())
+    assert tokens is not None
+    tokens._deadline_s = 3.0
+
+    with pytest.raises(BrokerError, match="The provider 'aws-msk' gives no token") as error:
+        tokens.token()
+    assert SESSION not in str(error.value)
+    assert len(str(error.value)) < 1_200
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_credentials_do_not_follow_a_redirect(status, container):
+    """The secret header goes to nobody else."""
+    with serving() as other:
+        other.answers["/keys"] = [(200, CREDENTIALS)]
+        container.headers["Location"] = f"{other.url}/keys"
+        container.answers["/keys"] = [(status, f"{other.url}/keys")]
+        tokens = tokens_of(given())
+        assert tokens is not None
+        tokens._deadline_s = 3.0
+        with pytest.raises(BrokerError, match="'aws-msk' gives no token"):
+            tokens.token()
+
+        assert other.asked == []
 
 
 @pytest.mark.parametrize("config", ["awsRole=x", "awsRoleArn", "awsRoleArn= awsProfileName=x"])

@@ -1,43 +1,41 @@
-"""Brokers that hold answers back, since a quota is used up."""
+"""That a broker throttles a client: librdkafka's callback, which runs no code of Python, and who is told of it."""
 
 from __future__ import annotations
 
-import pytest
+import logging
+from types import SimpleNamespace
+from typing import Any, cast
 
-from pyspark_upsert_kafka.kafka.native.library import Throttling
+import confluent_kafka as ck
+
+from pyspark_upsert_kafka.kafka.native.library import EventQueue, Handles
 
 
-class Clock:
-    """A clock that a test moves."""
+class Told:
+    """Remembers what is reported."""
 
     def __init__(self) -> None:
-        self.now = 100.0
+        self.times: list[tuple[int, int]] = []
 
-    def monotonic(self) -> float:
-        return self.now
+    def on_error(self, error: ck.KafkaError, /) -> None:
+        raise AssertionError(error)
 
-    def sleep(self, seconds: float, /) -> None:
-        self.now += seconds
-
-
-def line(broker: int, ms: int) -> str:
-    """As librdkafka's callback is printed."""
-    return f"140021 140022 {broker} {ms} None\n"
+    def on_throttled(self, broker: int, time_ms: int, /) -> None:
+        self.times.append((broker, time_ms))
 
 
-def test_a_quota_is_told_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    """The longest time of those that came together, and nothing of the next ones; a time of 0 is the end of it."""
-    clock = Clock()
-    throttling = Throttling(clock)
+def test_what_the_callback_gets_is_told_with_the_next_poll() -> None:
+    """Each time once, in order, with the broker's id."""
+    handles, told = Handles(), Told()
+    handles._clients.append(1)
+    library = SimpleNamespace(
+        rd_kafka_queue_get_main=lambda _: 2, rd_kafka_queue_poll=lambda *_: None
+    )
+    events = EventQueue(cast("Any", library), handles, told, logging.getLogger("x"))
 
-    throttling.tell("reader", line(1, 0))
-    throttling.tell("reader", line(1, 20) + line(2, 3200) + line(1, 0))
-    clock.sleep(59.9)
-    throttling.tell("writer", line(1, 7))
-    assert [each.getMessage().partition(". ")[0] for each in caplog.records] == [
-        "Broker 2 throttles the client reader, as a quota is used up: it holds answers back for up to 3,200 ms"
-    ]
+    handles._on_throttled(11, 12, 3, 400, None)
+    handles._on_throttled(11, 12, 4, 0, None)
+    events.poll(0)
+    events.poll(0)
 
-    clock.sleep(0.1)
-    throttling.tell("writer", line(1, 7))
-    assert len(caplog.records) == 2
+    assert told.times == [(3, 400), (4, 0)]
