@@ -1,4 +1,4 @@
-"""`make scale`: measures how large tables, many partitions and many micro-batches are read, and writes docs/scale.md.
+"""`make scale`: measures how large tables, many partitions and many micro-batches are read, and writes docs/scale.md and docs/many-tables.md.
 
 ARGS="keys wide" measures only these parts. Times count only with --quiet, which says that the machine has no other work;
 memory, counts and growth are measured beside other work too. The parts:
@@ -7,6 +7,7 @@ memory, counts and growth are measured beside other work too. The parts:
     wide       one topic of 1,000 partitions, and 1,000 topics (ten minutes)
     executors  a cluster of four executors (two minutes)
     week       ten streams, together 100,000 triggers (an hour)
+    tables     forty queries of one driver, each of a table of its own (ten minutes)
     direct     100,000 micro-batches of the connector alone (ten minutes)
 
 `--page` only writes the page anew, from what was measured.
@@ -20,15 +21,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from datetime import datetime, timezone
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pyspark
 
-from scale import direct, executors, keys, week, wide
 from scale.page import with_tables
 
 MEASURED = Path(__file__).with_name("measured.json")
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("scale.md", "many-tables.md")]
 
 
 def main() -> None:
@@ -40,7 +42,9 @@ def main() -> None:
         rest = [argument for argument in sys.argv[1:] if argument not in PARTS]
         for part in [] if given.page else given.parts or PARTS:
             subprocess.run([sys.executable, "-m", "scale", part, *rest], check=True)
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), _measured()), encoding="utf-8")
+    for page in PAGES:
+        text = with_tables(page.read_text(encoding="utf-8"), _measured())
+        page.write_text(text, encoding="utf-8")
 
 
 def _arguments() -> argparse.Namespace:
@@ -56,6 +60,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--triggers", type=int, default=100_000, help="of the streams of `week`")
     parser.add_argument("--direct-batches", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=180, help="most time of `week`, `direct`")
+    parser.add_argument("--tables", type=int, default=40, help="queries of `tables`")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(unknown)}")
@@ -63,15 +68,23 @@ def _arguments() -> argparse.Namespace:
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], dict]] = {
-    "keys": lambda given: keys.measure(largest=given.largest, runs=given.runs),
-    "wide": lambda given: wide.measure(count=given.partitions),
-    "executors": lambda _: executors.measure(),
-    "week": lambda given: week.measure(triggers=given.triggers, seconds=given.minutes * 60),
-    "direct": lambda given: direct.measure(
+    "keys": lambda given: _part("keys").measure(largest=given.largest, runs=given.runs),
+    "wide": lambda given: _part("wide").measure(count=given.partitions),
+    "executors": lambda _: _part("executors").measure(),
+    "tables": lambda given: _part("tables").measure(count=given.tables),
+    "week": lambda given: _part("week").measure(
+        triggers=given.triggers, seconds=given.minutes * 60
+    ),
+    "direct": lambda given: _part("direct").measure(
         batches=given.direct_batches, seconds=given.minutes * 60
     ),
 }
 """What is measured, by its name on the command line."""
+
+
+def _part(name: str) -> Any:
+    """The module of a part: `tables` runs with an older PySpark too, which the others cannot."""
+    return import_module(f"scale.{name}")
 
 
 def _measure(part: str, given: argparse.Namespace) -> None:

@@ -32,6 +32,8 @@ def _where(found: dict) -> str:
         if found["quiet"]
         else ("beside other work, so without times; core-seconds are then somewhat higher")
     )
+    if not found["quiet"] and "tables" in found:
+        beside = "beside much other work: without it, seconds are fewer"
     return f"Measured on {found['date']} with PySpark {found['pyspark']}, two cores and the broker on the same machine, {beside}."
 
 
@@ -139,11 +141,45 @@ def growth_table(found: dict) -> list[str]:
     return _table(head, rows)
 
 
+def tables_table(found: dict) -> list[str]:
+    """What the queries of many tables held, and how long their micro-batches took."""
+
+    def seconds(each: dict, name: str) -> str:
+        return f"{each[name]:,.1f}" if name in each else ""
+
+    rows = [
+        [
+            shape,
+            f"{held['JVM_mb']:,.0f}",
+            f"{held['python_mb']:,.0f} in {held['python_processes']:.0f}",
+            f"{held['JVM_threads']:,.0f}",
+            seconds(each, "first_s"),
+            seconds(each, "batch_s"),
+            f"{each['core_s']:.2f}" if "core_s" in each else "",
+            f"{each['idle_cores']:.2f}" if "idle_cores" in each else "",
+        ]
+        for shape, each in found["shapes"].items()
+        for held in [each.get("held", each)]
+    ]
+    head = [
+        "",
+        "MB of the JVM",
+        "MB of Python, in processes",
+        "threads of the JVM",
+        "s, first batch of all",
+        "s, a batch of all",
+    ]
+    merged = "merged into Iceberg" if found["merges"] else "written to `noop`"
+    note = f"Each batch has {found['changes']} changes of each table, {merged}."
+    return [*_table([*head, "core-s for each table's batch", "cores, idle"], rows), "", note]
+
+
 TABLES: dict[str, Callable[[dict], list[str]]] = {
     "keys": keys_table,
     "wide": wide_table,
     "executors": executors_table,
     "week": growth_table,
+    "tables": tables_table,
     "direct": growth_table,
 }
 """The table of each part."""

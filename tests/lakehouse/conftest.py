@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.lakehouse.engines import Lake, engine_here
+from tests.lakehouse.engines import ICEBERG, Lake, engine_here
 from tests.spark.conftest import connect_server
 
 __all__ = ["connect_server"]
@@ -16,6 +16,9 @@ ENGINE = engine_here()
 
 collect_ignore_glob = ["test_*.py"] if ENGINE is None else []
 """Without an engine none of these tests is collected, so that `make test` does not report them as skipped."""
+
+if not ICEBERG.fits:
+    collect_ignore_glob.append("test_many_tables.py")
 
 
 FEW_ROWS = {

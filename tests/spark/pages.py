@@ -26,6 +26,7 @@ LAKEHOUSE_TABLES = ROOT / "docs" / "lakehouse-tables.md"
 LAKEHOUSE_ORDER = ROOT / "docs" / "lakehouse-order.md"
 GLUE = "http://localhost:5000"
 CLUSTER = ROOT / "docs" / "cluster.md"
+MANY_TABLES = ROOT / "docs" / "many-tables.md"
 DATABASE_TO_ICEBERG = ROOT / "docs" / "database-to-iceberg.md"
 
 _BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

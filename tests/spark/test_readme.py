@@ -15,6 +15,7 @@ from tests.spark.pages import (
     LAKEHOUSE,
     LAKEHOUSE_ORDER,
     LAKEHOUSE_TABLES,
+    MANY_TABLES,
     ROOT,
     check_page,
 )
@@ -24,7 +25,7 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if "```python" in page.read_text(encoding="utf-8")
     # tests/lakehouse/test_page.py runs these, on the Sparks that table formats are made for.
-    and page not in (LAKEHOUSE, LAKEHOUSE_TABLES, LAKEHOUSE_ORDER, DATABASE_TO_ICEBERG)
+    and page not in (LAKEHOUSE, LAKEHOUSE_TABLES, LAKEHOUSE_ORDER, DATABASE_TO_ICEBERG, MANY_TABLES)
     # tests/cluster/page.py runs it in a shell.
     and page != CLUSTER
 ]

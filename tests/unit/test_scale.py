@@ -31,12 +31,16 @@ def test_the_examples_of_the_measurements_hold(scale: Any, name: str) -> None:
 
 
 def test_the_page_shows_what_was_measured(scale: Any) -> None:
-    """docs/scale.md has the tables of benchmarks/scale/measured.json; `make scale ARGS=--page` writes them."""
+    """docs/scale.md and docs/many-tables.md have the tables of benchmarks/scale/measured.json; `make scale ARGS=--page` writes them."""
     measured = json.loads((BENCHMARKS / "scale" / "measured.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    pages = [
+        (ROOT / "docs" / name).read_text(encoding="utf-8")
+        for name in ("scale.md", "many-tables.md")
+    ]
 
     assert measured.keys() <= scale("page").TABLES.keys()
-    assert page == scale("page").with_tables(page, measured)
+    assert pages == [scale("page").with_tables(page, measured) for page in pages]
+    assert all(any(f"measured: {part} " in page for page in pages) for part in measured)
 
 
 def test_a_time_measured_beside_other_work_is_not_shown(scale: Any) -> None:
