@@ -255,3 +255,20 @@ def test_nothing_is_told_of_a_table_with_rows_or_deletes(broker, registry, mixed
     rows(read_table(given(broker, mixed, registry.url, **ORDERS), schema=COLUMNS))
 
     assert not [each for each in caplog.records if "newest messages" in each.message]
+
+
+def test_keys_of_other_types_do_not_make_a_key_be_looked_for_everywhere(
+    broker, registry, capsys, caplog
+):
+    """Whether keys are where they should be, is told by those of the table."""
+    topic = broker.topic()
+    broker.produce(
+        topic, ('{"mail":"a"}', customer("a", 1)[1]), ('{"id":1}', order(1, "a")[1]),
+        ('{"mail":"b"}', customer("b", 1)[1]),
+    )  # fmt: skip
+    it = options(broker, topic, value__format=NAME, **{f"value.{NAME}.url": registry.url}, **ORDERS)
+
+    assert main(["show", *arguments(it), "--key", "id=1", "--output", "csv"]) == 0
+
+    assert capsys.readouterr().out.splitlines() == ["id,name", "1,a"]
+    assert not caplog.records

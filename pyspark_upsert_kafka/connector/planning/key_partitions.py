@@ -23,13 +23,18 @@ from pyspark.sql.types import (
     StructField,
 )
 
-from pyspark_upsert_kafka.connector.format_catalog import read_key_side, wanted_schema_ids
+from pyspark_upsert_kafka.connector.format_catalog import (
+    read_key_side,
+    read_value_side,
+    wanted_schema_ids,
+)
 from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     DecodedSide,
     decode_side,
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
+from pyspark_upsert_kafka.connector.reading.wanted_records import wanted_records
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
@@ -99,7 +104,7 @@ class KeyPlace:
     """
 
     def __init__(self, keys: pa.RecordBatch, table: Table, options: ReadOptions) -> None:
-        self._options = options
+        self._table, self._options = table, options
         self._bytes = KeyBytes(table, options)
         self._values = pa.RecordBatch.from_arrays(keys.columns, table.key_message.names)
 
@@ -150,12 +155,16 @@ class KeyPlace:
         return batch is None or self._is_ours(batch, counts[range_.topic])
 
     def _first_messages(self, range_: Range) -> RawBatch | None:
-        options = self._options
-        settings = ReadSettings.of(options, self._bytes.details)
-        reader = load_client(options.table.client).reader(settings)
+        options, records = self._options, wanted_records(self._table, self._options)
+        details = self._bytes.details
+        if records is not None:
+            details |= wanted_schema_ids(read_value_side(self._table, options))
+        reader = load_client(options.table.client).reader(ReadSettings.of(options, details))
         whole = replace(range_, share=None)
         with closing(reader.read(whole)) as batches:  # type: ignore[type-var]
-            return next(batches, None)
+            found = next(batches, None)
+        # Keys of other record types are none of the table's.
+        return found if found is None or records is None else records.of(found)
 
     def _is_ours(self, batch: RawBatch, partitions: int) -> bool:
         for _, key, ours in self._bytes.written_again(batch.part(0, _MOST_MESSAGES)):
