@@ -16,6 +16,7 @@ from pyspark_upsert_kafka import (
     DataLossError,
     DecodeError,
     OptionError,
+    SchemaChangedError,
     SchemaError,
     UpsertKafkaError,
     read_changes,
@@ -28,6 +29,8 @@ from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from tests.table_options import table_options
 from tests.unit.connector.fake_cluster import Clock, world
 from tests.unit.connector.memory_topics import MemoryTopics, Message
+from tests.unit.connector.reading.test_later_columns import ID, TIER, avro, framed
+from tests.unit.registry.fake_registry import serving
 
 COLUMNS = "id BIGINT, name STRING"
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
@@ -363,3 +366,42 @@ def test_positions_are_committed_to_a_group(topics: Topics) -> None:
     assert next(found, None) is None
 
     assert topics.committed[TopicPartition("t", 0)] == 1
+
+
+def test_columns_that_come_later(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the message; a new call with the position has its columns, and gives it."""
+    monkeypatch.setenv("no_proxy", "*")
+    old, new = avro(ID), avro(ID, TIER)
+
+    def put(number: int, schema: Any, row: dict[str, int]) -> None:
+        place = TopicPartition("t", 0)
+        key = b'{"id":%d}' % row["id"]
+        topics.messages[place] = [
+            *topics.messages[place],
+            Message(key, framed(number, schema, row)),
+        ]
+        topics.produce("t", 0, 1)
+
+    with serving() as registry:
+        for number, schema in ((1, old), (2, new)):
+            registry.schema(number, schema)
+        registry.version("t-value", "latest", old)
+        given = {
+            "value.format": "avro-confluent",
+            "value.avro-confluent.url": registry.url,
+            "scan.schema-changes": "restart",
+        }
+        put(1, old, {"id": 1})
+        with changes(given, schema=None) as found:
+            first = next(found)
+            put(2, new, {"id": 2, "tier": 3})
+            registry.version("t-value", "latest", new)
+            for _ in range(2):
+                with pytest.raises(SchemaChangedError, match="partition 0, offset 1 was written"):
+                    next(found)
+            position = found.position
+        with changes(given, schema=None, position=position, stop_at_end=True) as again:
+            rows = shown(again)
+
+    assert shown(iter([first])) == [(1, "upsert")]
+    assert rows == [(2, 3, "upsert")]
