@@ -143,12 +143,15 @@ class Preparation:
         warnings: What is logged.
         begun: When a batch that runs again was begun, in seconds since the epoch; None = it is a new one, or that is
             not known.
+        unwritten: Tasks of another sink, which has begun the batch: it may be begun anew once it is sure that none of them has
+            written, and that no later call of the batch was begun.
     """
 
     commits_receipt: bool
     fenced: range = range(0)
     warnings: tuple[str, ...] = ()
     begun: int | None = None
+    unwritten: range = range(0)
 
 
 def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True) -> Preparation:
@@ -162,20 +165,37 @@ def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True
 
     Raises:
         CheckpointError: A newer batch was begun already, or this one with other rows.
-        OptionError: The batch was begun with another number of tasks or by another sink, calls before wrote to
-            other topics, or the call cannot be told from another one.
+        OptionError: The batch was begun with another number of tasks, calls before wrote to other topics, or the call cannot
+            be told from another one.
     """
-    before = None if found is None else _read(call, found)
-    if before is not None and before.batch == call.batch:
+    before = None if found is None else _read(call, found, any_sink=True)
+    is_begun = before is not None and before.batch == call.batch
+    if before is not None and is_begun and not _is_another_sink(call, before):
         return Preparation(commits_receipt=False, begun=before.begun)
     if not may_begin:
         raise OptionError(_like_another_call(call))
+    if before is not None and is_begun:
+        return Preparation(commits_receipt=True, unwritten=range(before.tasks))
     if before is None:
         warnings = (_no_receipt(call),) if call.batch else ()
         return Preparation(commits_receipt=True, warnings=warnings)
     return Preparation(
         commits_receipt=True, fenced=range(call.tasks, max(before.tasks, call.tasks))
     )
+
+
+def check_unwritten(call: Call, found: GroupOffset | None) -> None:
+    """Checks that the batch of a call is not that of a receipt: of one of its tasks, or of the driver for a call after it.
+
+    Args:
+        call: The call that is to be written, by a sink with other options or other columns than that which has begun it.
+        found: The receipt; None = there is none.
+
+    Raises:
+        OptionError: Something of the batch was written, or a later call of it was begun.
+    """
+    if found is not None and found.offset == call.batch + 1:
+        raise OptionError(_another_sink(call))
 
 
 def is_written(call: Call, found: GroupOffset | None) -> bool:
@@ -204,7 +224,7 @@ class _Written:
     begun: int | None
 
 
-def _read(call: Call, found: GroupOffset) -> _Written:
+def _read(call: Call, found: GroupOffset, *, any_sink: bool = False) -> _Written:
     """What a receipt says: it is of the same call, of no newer batch, and of the same batch if it has its number."""
     try:
         about = json.loads(found.metadata)
@@ -225,15 +245,19 @@ def _read(call: Call, found: GroupOffset) -> _Written:
     if written.batch > call.batch:
         raise CheckpointError(_newer_batch(call, topics, written.batch))
     if written.batch == call.batch:
-        _check_same(call, written)
+        _check_same(call, written, any_sink=any_sink)
     return written
 
 
-def _check_same(call: Call, written: _Written) -> None:
+def _is_another_sink(call: Call, written: _Written) -> bool:
+    return bool(call.sink and written.sink and written.sink != call.sink)
+
+
+def _check_same(call: Call, written: _Written, *, any_sink: bool) -> None:
     """A batch that runs again is the same batch, written by the same sink."""
     if written.content != call.content:
         raise CheckpointError(_another_batch(call))
-    if call.sink and written.sink and written.sink != call.sink:
+    if _is_another_sink(call, written) and not any_sink:
         raise OptionError(_another_sink(call))
     if written.tasks != call.tasks:
         raise OptionError(_other_tasks(call, written.tasks))

@@ -38,6 +38,7 @@ from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.core.receipts import (
     Call,
     another_query,
+    check_unwritten,
     is_written,
     old_receipts,
     preparation,
@@ -251,11 +252,30 @@ def prepare(call: Call, open_: _OpenTransaction, *, may_begin: bool = True) -> N
             warn_once(*old_receipts(call, time.time() - todo.begun, driver.retention_s()))
         if found is None and call.batch == 0:
             warn_once(*_queries_before(call, driver))
+        if todo.unwritten:
+            _begin_anew(call, driver, open_, todo.unwritten)
         for task in todo.fenced:
             open_(call.transactional_id(task)).close()
         if todo.commits_receipt:
             driver.begin()
             driver.commit(call.driver_receipt(time.time()))
+
+
+def _begin_anew(
+    call: Call, driver: TransactionalSender, open_: _OpenTransaction, tasks: range
+) -> None:
+    """Fences off the tasks of a sink with other options or columns, which has begun the batch and has written nothing of it.
+
+    So it is when the rows could not be read, as where a new start of the query has more columns.
+
+    Raises:
+        OptionError: Something of the batch was written.
+    """
+    topic, later = call.receipt.topic, replace(call, number=call.number + 1)
+    check_unwritten(call, driver.committed(topic, later.driver_id))
+    for task in tasks:
+        with closing(open_(call.transactional_id(task))) as late:
+            check_unwritten(call, late.committed(topic))
 
 
 def _queries_before(call: Call, driver: TransactionalSender) -> list[str]:

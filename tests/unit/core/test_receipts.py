@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.core.receipts import (
     Call,
     GroupOffset,
     Preparation,
+    check_unwritten,
     is_written,
     old_receipts,
     preparation,
@@ -117,11 +118,23 @@ def test_a_task_writes_unless_its_receipt_is_of_the_same_batch(found, written):
         (receipt(11, tasks=2), Preparation(commits_receipt=True)),
         (receipt(11, tasks=7), Preparation(commits_receipt=True, fenced=range(4, 7))),
         (receipt(12), Preparation(commits_receipt=False)),
+        (receipt(12, sink="another"), Preparation(commits_receipt=True, unwritten=range(4))),
     ],
 )
 def test_a_new_batch_is_planned_and_fences_off_tasks_that_it_does_not_have(found, todo):
     """A plan is committed once; where the batch before had more tasks, the others are fenced off first."""
     assert preparation(CALL, found) == todo
+
+
+def test_what_another_sink_has_written_is_not_begun_anew():
+    """A task's receipt of the batch, or the plan of a later call, says that it may have written rows."""
+    said = ["Call 0", "'sink'", "batch 12", "other options or other columns", "left out"]
+    for check in (is_written, check_unwritten):
+        with pytest.raises(OptionError) as refused:
+            check(CALL, receipt(12, sink="another"))
+        assert all(part in str(refused.value) for part in said)
+    for found in (None, receipt(11, sink="another")):
+        check_unwritten(CALL, found)
 
 
 def test_no_receipt_is_no_question_for_the_first_batch_only():
@@ -153,11 +166,6 @@ def test_no_receipt_is_no_question_for_the_first_batch_only():
             ["Batch 12", "another one", "reset to an earlier state", "'primary-key'"],
         ),
         (receipt(12, content="77", tasks=8), CheckpointError, ["another one"]),
-        (
-            receipt(12, sink="another"),
-            OptionError,
-            ["Call 0", "'sink'", "batch 12", "other options or other columns", "left out"],
-        ),
         (receipt(12, topics=("u",)), OptionError, ["topic 'u' before", "'t' now"]),
         (receipt(3, topics=("t", "u")), OptionError, ["'t;u'", "prefix of its own"]),
         (

@@ -194,11 +194,11 @@ def test_fewer_tasks_fence_the_others_off_before_the_plan_says_so():
         ({"tasks": 3}, OptionError),
         ({"batch": 4}, CheckpointError),
         ({"topics": ("u",)}, OptionError),
-        ({"sink": "another"}, OptionError),
+        ({"sink": "another", "tasks": 3}, OptionError),
     ],
 )
 def test_a_refused_batch_leaves_the_plan_as_it_was(other, error):
-    """Another number of tasks for the same batch, an older batch, another topic, another sink: nothing is begun."""
+    """Another number of tasks for the same batch, an older batch, another topic: nothing is begun."""
     kafka = FakeKafka()
     prepare(CALL, kafka.open)
     before = dict(kafka.receipts)
@@ -209,6 +209,43 @@ def test_a_refused_batch_leaves_the_plan_as_it_was(other, error):
 
     assert kafka.receipts == before
     assert kafka.log == ["open 0-plan", "look", "close"]
+
+
+def test_a_batch_of_which_nothing_was_written_is_begun_anew_with_other_columns():
+    """As where its rows could not be read before the query had more columns; what the earlier tasks do late is fenced off."""
+    kafka, wider = FakeKafka(), replace(CALL, sink="wider")
+    prepare(CALL, kafka.open)
+    late = ExactlyOnceDelivery(CALL, 1, kafka.open)
+    late.send(message(b"late"))
+
+    prepare(wider, kafka.open)
+    with pytest.raises(BrokerError):
+        late.commit()
+    late.abort()
+    write(kafka, b"a", call=wider)
+    prepare(wider, kafka.open)
+    write(kafka, b"a", call=wider)
+
+    assert kafka.values == [b"a"]
+
+
+@pytest.mark.parametrize(
+    "later", [False, True], ids=["a task has written", "a later call was begun"]
+)
+def test_a_batch_that_is_begun_is_not_begun_anew_by_another_sink(later):
+    """What is written may be rows of the other one; where calls change places, rows of this one may be in a later call."""
+    kafka = FakeKafka()
+    prepare(CALL, kafka.open)
+    if later:
+        prepare(replace(CALL, number=1), kafka.open)
+    else:
+        write(kafka, b"a")
+    before = dict(kafka.receipts)
+
+    with pytest.raises(OptionError, match="by a sink with other options or other columns"):
+        prepare(replace(CALL, sink="another"), kafka.open)
+
+    assert kafka.receipts == before
 
 
 def test_a_query_without_receipts_is_told_of(caplog, monkeypatch):
