@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, OptionError, SchemaError
+from pyspark_upsert_kafka.registry import client
 from pyspark_upsert_kafka.registry.framing import id_bytes
 from tests.unit.formats.json.codecs import batch, columns
 from tests.unit.formats.listed import good_rows
@@ -254,8 +255,9 @@ def test_a_schema_that_cannot_be_had_or_used(registry, schema, said):
         raise SchemaError(decoded.errors[1])
 
 
-def test_messages_of_ids_that_the_registry_does_not_know(registry):
-    """Each id is asked for once, whatever the number of messages, batches and decoders."""
+def test_messages_of_ids_that_the_registry_does_not_know(registry, monkeypatch):
+    """Each id is asked for once, whatever the number of messages, batches and decoders, as long as it is remembered."""
+    monkeypatch.setattr(client._UNKNOWN, "_clock", lambda: 0.0)
     messages = [id_bytes(10_000 + number) + b"\2" for number in range(1_500)] * 2
 
     for _ in range(2):
