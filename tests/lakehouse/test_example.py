@@ -23,7 +23,8 @@ def test_the_example_of_merge_sink_runs(
     page.write_text(f"```python\n{program}```\n")
 
     names: dict[str, object] = {"spark": lake.session}
-    check_page(page, names, broker, lake.folder, lambda: capsys.readouterr().out)
+    # A folder of its own: a page has a query of the same name.
+    check_page(page, names, broker, lake.folder / "example", lambda: capsys.readouterr().out)
 
     for query in lake.session.streams.active:
         query.processAllAvailable()
