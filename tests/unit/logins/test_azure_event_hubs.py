@@ -223,13 +223,15 @@ def test_an_endpoint_that_misbehaves(case, machine, monkeypatch):
     """Is told in a sentence, in which nothing is secret."""
     from pyspark_upsert_kafka.logins import azure_event_hubs
 
-    monkeypatch.setattr(
-        azure_event_hubs, "_IN_TIME", {"retry_total": 0, "connection_timeout": 1, "read_timeout": 0.5}
-    )  # fmt: skip
     answer, said = MISBEHAVIOURS[case]
+    in_vain = "no answer within" in said
+    silent_s = 0.5 if in_vain else 300
+    monkeypatch.setattr(
+        azure_event_hubs, "_IN_TIME", {"retry_total": 0, "connection_timeout": silent_s, "read_timeout": silent_s}
+    )  # fmt: skip
     machine.answers["/token?"] = [answer]
     found = tokens()
-    found._deadline_s = 3.0
+    found._deadline_s = 3.0 if in_vain else 300.0
     with pytest.raises(BrokerError, match=said) as error:
         found.token()
 

@@ -217,12 +217,14 @@ def test_an_endpoint_that_misbehaves(case, google, monkeypatch):
     """Is told in a sentence, in which nothing is secret; asking again is for what passes."""
     from pyspark_upsert_kafka.logins import google_managed_kafka
 
-    if "timed out" in MISBEHAVIOURS[case][1]:
-        monkeypatch.setattr(google_managed_kafka, "_TIMEOUT_S", 1.0)
     answer, said, passes = MISBEHAVIOURS[case]
     google.answers["/token"] = [answer]
+    asked = tokens()
+    in_vain = "timed out" in said
+    monkeypatch.setattr(google_managed_kafka, "_TIMEOUT_S", 1.0 if in_vain else 300.0)
+    asked._deadline_s = 300.0
     with pytest.raises(BrokerError, match=said) as error:
-        tokens().token()
+        asked.token()
 
     assert "The provider 'gcp' gives no token" in str(error.value)
     assert isinstance(error.value, RetriableBrokerError) == passes

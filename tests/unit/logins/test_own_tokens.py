@@ -110,6 +110,6 @@ def test_an_endpoint_that_misbehaves(case, server):
     answer, said = MISBEHAVIOURS[case]
     server.answers["/token"] = [answer]
     with pytest.raises(TokenEndpointError, match=said) as error:
-        at(server).token()
+        at(server).token(timeout_s=300)
 
     assert SECRET not in str(error.value)

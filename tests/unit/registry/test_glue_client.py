@@ -283,7 +283,7 @@ def test_what_is_asked_again(glue, busy):
     glue.schema(V1, "AVRO", TEXT)
     glue.answers["GetSchemaVersion"] = [busy, busy, (200, glue.versions[str(V1)])]
     asked = {"SchemaVersionId": str(V1)}
-    patient = Patience(backoff=QUICK.backoff)
+    patient = Patience(silent_s=300, all_s=3600, backoff=QUICK.backoff)
     answer = call(access(glue), "GetSchemaVersion", asked, {}, on="x", patience=patient)
     assert answer["SchemaDefinition"] == TEXT
     assert len(glue.asked) == 3

@@ -44,7 +44,7 @@ HERE = "/schemas/ids/7"
 GOOD = (200, {"schema": '"long"'})
 SECRET = "pa55word"
 
-QUICK = Patience(backoff=Backoff(0.01, 4.0, random=lambda: 0.5))
+QUICK = Patience(silent_s=60, all_s=3600, backoff=Backoff(0.01, 4.0, random=lambda: 0.5))
 IN_VAIN = replace(QUICK, all_s=0.1)
 """Of those who ask in vain."""
 
@@ -82,7 +82,7 @@ def test_a_busy_registry_is_asked_again(registry, status):
 def test_pauses_differ_from_task_to_task(registry):
     """A random number decides on each: tasks that began together do not ask in step."""
     numbers = iter([0.0, 1.0])
-    patience = Patience(backoff=Backoff(0.01, 4.0, random=lambda: next(numbers)))
+    patience = replace(QUICK, backoff=Backoff(0.01, 4.0, random=lambda: next(numbers)))
     registry.answers[HERE] = [(503, b"busy"), (503, b"busy"), GOOD]
 
     assert request(access(registry), HERE, {}, patience=patience) == GOOD[1]
