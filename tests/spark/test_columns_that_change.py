@@ -55,7 +55,7 @@ def table(broker: Broker, topic: str) -> dict[int, dict[str, Any]]:
     }
 
 
-@pytest.mark.connect
+@pytest.mark.classic("over Spark Connect, a DataFrame gets its columns when the query starts")
 def test_a_column_that_comes_while_a_query_runs(
     spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path
 ) -> None:
