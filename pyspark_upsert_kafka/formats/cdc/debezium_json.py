@@ -12,6 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
+    ArrayType,
+    DataType,
     DayTimeIntervalType,
     LongType,
     MapType,
@@ -210,14 +212,29 @@ def _counts_unknown(columns: StructType, send: str) -> str | None:
         send: What makes messages carry their schemas, as a part of a sentence.
     """
     for column in columns:
-        if isinstance(column.dataType, DayTimeIntervalType):
+        if found := _interval_within(column.dataType):
+            has = "is an" if found is column.dataType else "has an"
             return (
-                f"Column '{column.name}' is an {column.dataType.simpleString().upper()}, which Debezium sends as a number, as it does "
+                f"Column '{column.name}' {has} {found.simpleString().upper()}, which Debezium sends as a number, as it does "
                 "TIME, and only the schema says whether it counts milliseconds, microseconds or nanoseconds: "
-                f"{send}, or declare the column BIGINT (the unit follows from 'time.precision.mode' of the connector; of an "
+                f"{send}, or declare it BIGINT (the unit follows from 'time.precision.mode' of the connector; of an "
                 "INTERVAL it is microseconds)."
             )
     return None
+
+
+def _interval_within(kind: DataType) -> DayTimeIntervalType | None:
+    """The first interval in a type: an array of Postgres may have TIME as its elements."""
+    if isinstance(kind, DayTimeIntervalType):
+        return kind
+    within: list[DataType] = []
+    if isinstance(kind, StructType):
+        within = [each.dataType for each in kind]
+    elif isinstance(kind, MapType):
+        within = [kind.keyType, kind.valueType]
+    elif isinstance(kind, ArrayType):
+        within = [kind.elementType]
+    return next(filter(None, map(_interval_within, within)), None)
 
 
 @dataclass(frozen=True)

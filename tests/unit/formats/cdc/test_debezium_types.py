@@ -73,14 +73,23 @@ def test_a_flag_of_mysql_in_a_boolean_column(include: str) -> None:
     assert "declare the column SMALLINT" in why
 
 
-def test_an_interval_without_a_schema_is_refused() -> None:
-    """A number of microseconds is one of milliseconds too: nothing shows which it is."""
-    row = {"op": "c", "before": None, "after": {"id": 1, "at": 5_532_000_000}}
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("INTERVAL DAY TO SECOND", 5_532_000_000),
+        ("ARRAY<INTERVAL DAY TO SECOND>", [5_532_000_000]),
+        ("STRUCT<of: INTERVAL DAY TO SECOND>", {"of": 5_532_000_000}),
+        ("MAP<STRING, ARRAY<INTERVAL DAY TO SECOND>>", {"of": [5_532_000_000]}),
+    ],
+)
+def test_an_interval_without_a_schema_is_refused(column: str, value: Any) -> None:
+    """A number of microseconds is one of milliseconds too: nothing shows which it is, in a column or within one."""
+    row = {"op": "c", "before": None, "after": {"id": 1, "at": value}}
     with pytest.raises(
         SchemaError,
-        match=r"Column 'at' is an INTERVAL DAY TO SECOND, which .*or declare the column BIGINT",
+        match=r"Column 'at' (is|has) an INTERVAL DAY TO SECOND, which .*or declare it BIGINT",
     ):
-        error(row, columns="id INT, at INTERVAL DAY TO SECOND")
+        error(row, columns=f"id INT, at {column}")
 
 
 @pytest.mark.parametrize(
