@@ -25,8 +25,8 @@ def run_sql(
     """Runs a script of Flink's SQL without changes to it.
 
     The whole script is parsed and checked before any statement runs. So if a statement is rejected, nothing has run. The
-    tables and views of the script exist only during the call. docs/sql.md says which statements a script may contain, and
-    what Spark cannot do correctly in a stream.
+    tables and views of the script exist only during the call. Which statements a script may contain, and what Spark cannot
+    do correctly in a stream, is in https://github.com/pyspark-upsert-kafka/pyspark-upsert-kafka/tree/main/docs/sql.md.
 
     Args:
         spark: The session.

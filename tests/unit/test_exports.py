@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,16 @@ def test_the_public_names():
 def test_a_public_name_is_there_and_says_what_it_is(name):
     """Each name leads to something with a docstring."""
     assert getattr(pyspark_upsert_kafka, name).__doc__
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_a_public_name_says_points_to_pages_by_their_address(name):
+    """An installed package has no folder ``docs`` beside it."""
+    named = getattr(pyspark_upsert_kafka, name)
+    members = vars(named).values() if isinstance(named, type) else ()
+    texts = [member.__doc__ or "" for member in (named, *members)]
+
+    assert not [text for text in texts if re.search(r"(?<!/main/)docs/", text)]
 
 
 def test_the_version_is_looked_up_when_asked_for():
