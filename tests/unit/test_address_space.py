@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "cluster.md"
+PAGE = Path(__file__).parents[2] / "docs" / "cluster-settings.md"
 WORKER = """
 import resource
 resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))
