@@ -230,6 +230,12 @@ def _no_client_outlives_its_tests() -> Iterator[None]:
         module.POOL.close_idle()
 
 
+@pytest.fixture
+def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers of this machine are asked directly, whatever proxy it has."""
+    monkeypatch.setenv("no_proxy", "*")
+
+
 @pytest.fixture(scope="session")
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """The broker that tests share; KAFKA_BOOTSTRAP_SERVERS points them at one that runs already."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as f
 from pyspark.sql.types import (
-    ArrayType,
     ByteType,
     DataType,
     DateType,
@@ -16,16 +15,15 @@ from pyspark.sql.types import (
     FloatType,
     IntegerType,
     LongType,
-    MapType,
     NullType,
     ShortType,
     StructField,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
 from pyspark_upsert_kafka.core.ddl.spark_columns import name_as_ddl, quoted
+from pyspark_upsert_kafka.core.ddl.types import types_within
 from pyspark_upsert_kafka.sql.script_compiler import Job
 from pyspark_upsert_kafka.sql.script_tables import Table
 
@@ -150,15 +148,5 @@ def is_implicit_cast(source: DataType, target: DataType) -> bool:
         return True
     if type(source) is not type(target):
         return False
-    inner = list(zip(_parts(source), _parts(target), strict=False))
-    return len(_parts(source)) == len(_parts(target)) and all(
-        is_implicit_cast(one, other) for one, other in inner
-    )
-
-
-def _parts(kind: DataType) -> list[DataType]:
-    if isinstance(kind, StructType):
-        return [field.dataType for field in kind]
-    if isinstance(kind, MapType):
-        return [kind.keyType, kind.valueType]
-    return [kind.elementType] if isinstance(kind, ArrayType) else []
+    within, wanted = types_within(source), types_within(target)
+    return len(within) == len(wanted) and all(map(is_implicit_cast, within, wanted))

@@ -13,6 +13,7 @@ from pyspark_upsert_kafka import merge_sink, why_it_ended
 from tests.conftest import Broker, options
 from tests.lakehouse.engines import Lake
 from tests.spark.conftest import run_to_end
+from tests.spark.streams import failing_once
 from tools.recorded_debezium import TOPIC, Recorded, record
 
 
@@ -27,7 +28,6 @@ def test_a_column_of_a_database(lake: Lake, broker: Broker, tmp_path: Path, fail
     recording, topic = record(Recorded(7, rows=12, transactions=12)), broker.topic()
     table = lake.table()
     merge = merge_sink(table, primary_key="id", schema="evolve")
-    failed = tmp_path / "failed"
     given = options(
         broker,
         topic,
@@ -50,11 +50,7 @@ def test_a_column_of_a_database(lake: Lake, broker: Broker, tmp_path: Path, fail
     def load() -> DataFrame:
         return lake.session.readStream.format("upsert-kafka").options(**given, **stream).load()
 
-    def write(batch: DataFrame, number: int) -> None:
-        merge(batch, number)
-        if fails and "tier" in batch.columns and not failed.exists():
-            failed.touch()
-            raise RuntimeError("the driver dies here")
+    write = failing_once(merge, tmp_path / "failed", "tier") if fails else merge
 
     def start(frame: DataFrame) -> StreamingQuery:
         writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -45,6 +45,26 @@ def read(
 def named(frame: DataFrame, name: str) -> DataFrame:
     """Where a row of a union comes from, and what it holds."""
     return frame.select(f.lit(name), "id")
+
+
+def failing_once(
+    sink: Callable[[DataFrame, int], None], mark: Path, column: str
+) -> Callable[[DataFrame, int], None]:
+    """A function for foreachBatch that fails once, after it has written a batch with a column.
+
+    Args:
+        sink: Writes a batch.
+        mark: A file to be made when it fails; another process may run it the next time.
+        column: The column.
+    """
+
+    def write(batch: DataFrame, number: int) -> None:
+        sink(batch, number)
+        if column in batch.columns and not mark.exists():
+            mark.touch()
+            raise RuntimeError("the driver dies here")
+
+    return write
 
 
 @contextmanager

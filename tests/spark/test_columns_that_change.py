@@ -16,7 +16,7 @@ from tests.conftest import Broker, options
 from tests.local_registry import Registry
 from tests.spark.batches import refused, save
 from tests.spark.conftest import eventually, run_to_end
-from tests.spark.streams import Batches
+from tests.spark.streams import Batches, failing_once
 from tests.spark.supervised import supervisor
 
 NARROW, WIDE = "id BIGINT NOT NULL, name STRING", "id BIGINT NOT NULL, name STRING, tier INT"
@@ -161,13 +161,8 @@ def test_exactly_once(
             "sink.transactional-id-prefix": f"shape-{target}",
         },
     )
-    failed = tmp_path / "failed"
 
-    def write(batch: DataFrame, number: int) -> None:
-        sink(batch, number)
-        if fails and "tier" in batch.columns and not failed.exists():
-            failed.touch()
-            raise RuntimeError("the driver dies here")
+    write = failing_once(sink, tmp_path / "failed", "tier") if fails else sink
 
     def start(frame: DataFrame) -> StreamingQuery:
         writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))

@@ -20,6 +20,7 @@ from pyspark_upsert_kafka.core.column_changes import (
     needed,
 )
 from pyspark_upsert_kafka.core.ddl.spark_columns import quoted, type_as_ddl
+from pyspark_upsert_kafka.core.ddl.types import types_within
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 
 if TYPE_CHECKING:
@@ -129,13 +130,7 @@ def _lacking(columns: StructType, there: StructType) -> list[AddedColumn | Widen
 
 
 def _has_void(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _has_void(kind.elementType)
-    if isinstance(kind, MapType):
-        return _has_void(kind.keyType) or _has_void(kind.valueType)
-    if isinstance(kind, StructType):
-        return any(_has_void(field.dataType) for field in kind)
-    return isinstance(kind, NullType)
+    return isinstance(kind, NullType) or any(map(_has_void, types_within(kind)))
 
 
 def _columns_of(session: SparkSession, table: TableName) -> StructType | None:

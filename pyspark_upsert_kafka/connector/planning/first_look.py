@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from pyspark_upsert_kafka.core.error_modes import ERROR_MODES
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError, shown_names, warn_once
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
+from pyspark_upsert_kafka.core.positions.progress import bad_messages
 from pyspark_upsert_kafka.core.table import Table
 
 if TYPE_CHECKING:
@@ -79,10 +79,7 @@ def warn_of_no_rows(table: Table, options: ReadOptions, ranges: Sequence[Range])
 
 
 def _goes_on(options: ReadOptions) -> bool:
-    formats = (options.table.key_format, options.table.value_format)
-    ignores = [each and dict(each.options).get("ignore-parse-errors") for each in formats]
-    skips = ERROR_MODES[options.error_mode].becomes == "skip" or any(ignores)
-    return skips or bool(options.record_names or options.headers)
+    return bad_messages(options) == "skip" or bool(options.record_names or options.headers)
 
 
 def _warnings(table: Table, options: ReadOptions, ranges: Sequence[Range]) -> Iterator[str]:

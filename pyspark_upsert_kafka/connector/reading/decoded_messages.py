@@ -26,6 +26,8 @@ from pyspark_upsert_kafka.formats.codec import ChangeDecoder, DecodedChanges, De
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
+logger = logging.getLogger("pyspark_upsert_kafka")
+
 
 def with_schema_ids(batch: RawBatch, *sides: Side | None) -> tuple[RawBatch, list[BadMessage]]:
     """The messages as the formats of these sides read them: a schema that a header names stands before the bytes.
@@ -193,9 +195,6 @@ def select(
     chosen[[message.index for message in bad]] = True
     chosen[[*hidden]] = False
     return Selection(batch, np.flatnonzero(chosen), bad, None if kinds is None else kinds[chosen])
-
-
-logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 @dataclass(frozen=True)

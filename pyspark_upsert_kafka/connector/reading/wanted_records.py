@@ -115,17 +115,10 @@ def kept_by_beginning(
     of_each = np.array([answer is True for answer in answers] + [True])
     indexes = found.indices.fill_null(-1).to_numpy()
     kept: Mask = of_each[indexes]
-    for longer in sorted({answer for answer in answers if not isinstance(answer, bool)}):
-        asking = np.array(
-            [
-                *(
-                    answer is not True and answer is not False and answer == longer
-                    for answer in answers
-                ),
-                False,
-            ]
-        )
-        places = np.flatnonzero(asking[indexes])
+    lengths = [None if isinstance(answer, bool) else answer for answer in answers] + [None]
+    for longer in sorted({*filter(None, lengths)}):
+        asks = np.array([each == longer for each in lengths])
+        places = np.flatnonzero(asks[indexes])
         kept[places] = kept_by_beginning(messages.take(pa.array(places)), keeps, longer)
     return kept
 

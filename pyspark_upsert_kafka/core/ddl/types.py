@@ -93,11 +93,16 @@ def _depth(type_: DataType) -> int:
     level, depth = [type_], 0
     while level:
         depth += 1
-        level = [inner for each in level for inner in _within(each)]
+        level = [inner for each in level for inner in types_within(each)]
     return depth
 
 
-def _within(type_: DataType) -> list[DataType]:
+def types_within(type_: DataType) -> list[DataType]:
+    """The types that a type is made of, one level deep: of fields, of elements, of keys and values.
+
+    >>> types_within(ArrayType(StringType())), types_within(StringType())
+    ([StringType()], [])
+    """
     if isinstance(type_, ArrayType):
         return [type_.elementType]
     if isinstance(type_, MapType):

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
-    ArrayType,
     DataType,
     DayTimeIntervalType,
     LongType,
@@ -22,6 +21,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from pyspark_upsert_kafka.core.ddl.types import types_within
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.parsers import boolean
@@ -227,14 +227,7 @@ def _interval_within(kind: DataType) -> DayTimeIntervalType | None:
     """The first interval in a type: an array of Postgres may have TIME as its elements."""
     if isinstance(kind, DayTimeIntervalType):
         return kind
-    within: list[DataType] = []
-    if isinstance(kind, StructType):
-        within = [each.dataType for each in kind]
-    elif isinstance(kind, MapType):
-        within = [kind.keyType, kind.valueType]
-    elif isinstance(kind, ArrayType):
-        within = [kind.elementType]
-    return next(filter(None, map(_interval_within, within)), None)
+    return next(filter(None, map(_interval_within, types_within(kind))), None)
 
 
 @dataclass(frozen=True)

@@ -113,18 +113,18 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
 
     def begin(self) -> None:
         """Begins the transaction."""
-        with self.explained_in_transaction():
+        with self._explained():
             self._producer.begin_transaction()
         self._in_transaction = True
 
     def send(self, messages: Messages) -> None:
         """Hands messages to the client, waiting while its queue is full."""
-        with self.explained_in_transaction():
+        with self._explained():
             super().send(messages)
 
     def flush(self) -> None:
         """Returns when the broker has confirmed every message sent so far."""
-        with self.explained_in_transaction():
+        with self._explained():
             super().flush()
 
     def commit(self, offset: GroupOffset) -> None:
@@ -169,7 +169,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         return self._id if isinstance(self._producer, BatchProducer) else self._group.metadata()
 
     def _wait(self, call: Callable[[float], T], timeout_s: float) -> T:
-        """Has the client report; what it raises then, `explained_in_transaction` tells."""
+        """Has the client report; what it raises then, `_explained` tells."""
         return self._taking_reports(call, timeout_s)
 
     def _abort(self) -> None:
@@ -241,7 +241,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         return explained_in_transaction(self._id, _code(error), said)
 
     @contextmanager
-    def explained_in_transaction(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         """An error of the producer is raised as one that says what happened to the transaction."""
         try:
             yield

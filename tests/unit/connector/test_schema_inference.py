@@ -22,9 +22,7 @@ NAME = {"name": "name", "type": "string"}
 AGE = {"name": "age", "type": ["null", "int"], "default": None}
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
+pytestmark = pytest.mark.usefixtures("no_proxy")
 
 
 @pytest.fixture

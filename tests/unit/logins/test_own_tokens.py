@@ -16,9 +16,7 @@ SECRET = "geheim:%ü"
 ANSWER = (200, {"access_token": "opaque", "expires_in": 60})
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
+pytestmark = pytest.mark.usefixtures("no_proxy")
 
 
 @pytest.fixture

@@ -36,9 +36,7 @@ RECORD = {"type": "record", "name": "r"}
 NOBODY = "http://127.0.0.1:1"
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
+pytestmark = pytest.mark.usefixtures("no_proxy")
 
 
 def record(**kinds: Any) -> dict[str, Any]:

@@ -51,9 +51,7 @@ IN_VAIN = replace(QUICK, all_s=0.1)
 request = partial(rest.request, patience=QUICK)
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
+pytestmark = pytest.mark.usefixtures("no_proxy")
 
 
 def access(registry: FakeRegistry | str, **more: str) -> Access:

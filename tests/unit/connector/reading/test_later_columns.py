@@ -39,9 +39,7 @@ KEY = b'{"id": 1}'
 Fields = Sequence[Mapping[str, Any]]
 
 
-@pytest.fixture(autouse=True)
-def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
+pytestmark = pytest.mark.usefixtures("no_proxy")
 
 
 @pytest.fixture
