@@ -37,6 +37,11 @@ _NEXT = re.compile(
 _OF_SPARK = ("pyspark.", "py4j.")
 """Modules whose exceptions wrap others."""
 
+_READER_NOT_MADE = re.compile(
+    r'python_streaming_source_runner\.py", line \d+, in main\n(?:    [^\n]*\n)*UnboundLocalError: '
+)
+"""What Spark's own program raises because of another exception: it stops a reader that could not be made (Spark 4.3)."""
+
 _OF_THIS_PACKAGE = re.compile(r"pyspark_upsert_kafka\.(?:\w+\.)*(\w+Error)")
 
 _RETRIABLE = {
@@ -141,6 +146,8 @@ def _raised(text: str) -> tuple[str, str] | None:
     follows that one may be quoted in its text.
     """
     for part in reversed(_NEXT.split(text)):
+        if _READER_NOT_MADE.search(part):
+            continue
         for class_, said in _RAISED.findall(part):
             if not class_.startswith(_OF_SPARK):
                 return class_, said

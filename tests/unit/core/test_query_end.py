@@ -60,8 +60,24 @@ writer: {traceback}
 === Streaming Query ===
 """
 
+OF_A_READER = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_DATA_SOURCE_ERROR] Failed to plan \
+Python data source initialize source: {traceback}
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "pyspark.zip/pyspark/sql/streaming/python_streaming_source_runner.py", line 295, in main
+    reader.stop()
+    ^^^^^^
+UnboundLocalError: cannot access local variable 'reader' where it is not associated with a value
+ SQLSTATE: 38000 SQLSTATE: XXKST
+=== Streaming Query ===
+"""
+
 FORMS = pytest.mark.parametrize(
-    "form", [CLASSIC, OF_FOREACH_BATCH, OF_A_WRITER], ids=["a task", "foreachBatch", "a writer"]
+    "form",
+    [CLASSIC, OF_FOREACH_BATCH, OF_A_WRITER, OF_A_READER],
+    ids=["a task", "foreachBatch", "a writer", "a reader that was not made"],
 )
 
 
