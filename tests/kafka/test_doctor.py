@@ -290,6 +290,27 @@ def test_a_past_that_is_gone(
     assert level is None or "No time up to 20" in found["past"]["advice"]
 
 
+@pytest.mark.parametrize(
+    ("option", "level"),
+    [
+        ("scan.bounded.timestamp=2026-01-31T12:00:00Z", "error"),
+        ("scan.startup.timestamp=2026-01-31T12:00:00Z", "warning"),
+        ("scan.startup.mode=earliest-offset", None),
+    ],
+)
+def test_changes_of_a_past_that_is_gone(
+    doctor: Doctor, broker: Broker, option: str, level: str | None
+) -> None:
+    """For the start too; a stream from the earliest offset on reads what there is."""
+    topic = broker.topic(cleanup_policy="compact,delete")
+    broker.produce(topic, *(user(number, "Asia") for number in range(4)))
+    delete_before(broker, topic, 2)
+
+    _, found = doctor(topic, *TABLE, "--changelog", "--option", option)
+    assert levels(found).get("past") == level
+    assert level is None or "raise retention.ms" in found["past"]["advice"]
+
+
 def test_messages_of_another_table(doctor: Doctor, broker: Broker) -> None:
     """Values that have none of the columns are a warning, which is not printed a second time."""
     topic = broker.topic(cleanup_policy="compact")

@@ -24,7 +24,14 @@ from pyspark_upsert_kafka import (
     read_changes,
 )
 from tests.conftest import Broker, options
-from tests.kafka.conftest import Edge, delete_before, eventually, no_more_than, open_things
+from tests.kafka.conftest import (
+    Edge,
+    delete_before,
+    eventually,
+    no_more_than,
+    open_things,
+    own_messages,
+)
 from tests.kafka.test_read_table import COLUMNS, row
 
 Changes = Callable[..., TableChanges]
@@ -153,6 +160,24 @@ def test_what_is_gone(changes: Changes, broker: Broker, edge: Edge) -> None:
 
 
 @pytest.mark.long("stops and starts a broker")
+def test_changes_that_are_gone_are_told(
+    changes: Changes, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A start before the earliest message that is left; all changes that the topic has are no past."""
+    topic = broker.topic(cleanup_policy="delete", retention_ms="-1")
+    broker.produce(topic, row(1, "a"), row(2, "b"), row(3, "c"))
+    begun = "2026-01-31T12:00:00Z"
+    changes(topic, start=begun, stop_at_end=True).close()
+    assert own_messages(caplog) == []
+    delete_before(broker, topic, 2)
+    changes(topic, start=begun, stop_at_end=True).close()
+    (told,) = own_messages(caplog)
+    assert f"topic {topic!r}, partition 0 (its messages before offset 2 are gone" in told
+    caplog.clear()
+    changes(topic, start="earliest", stop_at_end=True).close()
+    assert own_messages(caplog) == []
+
+
 def test_a_broker_that_is_away(stoppable: Any, stoppable_broker: Broker, edge: Edge) -> None:
     """Reading goes on once it is back."""
     topic = stoppable_broker.topic()

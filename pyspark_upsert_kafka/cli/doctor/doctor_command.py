@@ -38,9 +38,13 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
     printable,
 )
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
+from pyspark_upsert_kafka.core.positions.offsets import Positions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
+
+_STARTS = {"scan.startup.mode", "scan.startup.timestamp", "scan.startup.timestamp-millis"}
+"""Options that a table of a batch has not: it starts at the earliest offset."""
 
 _CREATES_NOTHING = {"properties.allow.auto.create.topics": "false"}
 
@@ -113,7 +117,7 @@ def _table_findings(given: argparse.Namespace) -> Iterator[Finding]:
 
 def _mode(given: argparse.Namespace, options: Mapping[str, str]) -> str:
     """How the table is read if nothing says it: as a stream, where something is given that only streams have."""
-    is_stream = given.checkpoint is not None or "scan.startup.mode" in options
+    is_stream = given.checkpoint is not None or not _STARTS.isdisjoint(options)
     return "changelog" if is_stream else "snapshot"
 
 
@@ -159,20 +163,25 @@ class _Checkup:
             yield from checkpoint_findings(self._given.checkpoint, cluster, topics, options)
 
     def _start_and_end(self, topics: SeenTopics) -> Iterator[Finding]:
-        """What is wrong with offsets that are named, or that a group has committed; and with a table of an earlier moment."""
+        """What is wrong with offsets that are named, or that a group has committed; and with a past that is read."""
         options = self._options
         goes_on = self._given.checkpoint is not None
-        for position in (options.end,) if goes_on else (options.start, options.end):
-            if position.mode not in ("group-offsets", "specific-offsets", "timestamp"):
-                continue
-            try:
-                found = self._cluster.positions(position, topics.view)
-                if position is options.end:
-                    yield from past_findings(found, topics, options)
-            except OptionError as error:
-                yield error_finding("options", error)
-            except BrokerError as error:
-                yield NotSeen(str(error).rstrip(".")).finding("options")
+        start = None if goes_on else (yield from self._positions(options.start, topics))
+        stop = yield from self._positions(options.end, topics)
+        if start is not None and stop is not None:
+            yield from past_findings(start, stop, topics, options)
+
+    def _positions(
+        self, position: Position, topics: SeenTopics
+    ) -> Generator[Finding, None, Positions | None]:
+        """Yields why a position has no offsets; returns them otherwise."""
+        try:
+            return self._cluster.positions(position, topics.view)
+        except OptionError as error:
+            yield error_finding("options", error)
+        except BrokerError as error:
+            yield NotSeen(str(error).rstrip(".")).finding("options")
+        return None
 
     def _table(self) -> Generator[Finding, None, Request | NotSeen]:
         """Yields what is wrong with columns and schemas; returns the table, or why its messages cannot be decoded."""

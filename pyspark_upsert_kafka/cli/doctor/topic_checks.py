@@ -106,9 +106,11 @@ def topic_findings(topics: SeenTopics, options: ReadOptions) -> Iterator[Finding
     yield from map(_check_open_transaction, hidden_messages(topics.view, options))
 
 
-def past_findings(stop: Positions, topics: SeenTopics, options: ReadOptions) -> Iterator[Finding]:
-    """Whether the table of an earlier moment is known still, if the job reads one up to these offsets."""
-    removed = removed_past(stop, topics.view, options)
+def past_findings(
+    start: Positions, stop: Positions, topics: SeenTopics, options: ReadOptions
+) -> Iterator[Finding]:
+    """Whether a past that the job reads between these offsets is known still."""
+    removed = removed_past(start, stop, topics.view, options)
     if removed is not None:
         level = Level.ERROR if removed.is_whole else Level.WARNING
         yield Finding("past", level, removed.text, removed.advice)

@@ -9,11 +9,10 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from functools import partial
 
 from pyspark_upsert_kafka.connector.planning.unseen_messages import removed_past
-from pyspark_upsert_kafka.core.clock import Clock, now_ms
+from pyspark_upsert_kafka.core.clock import Clock, now_ms, shown_time
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
@@ -52,7 +51,8 @@ def start_offset(
     """Where a new query starts and, for a bounded one, where it stops; and the view of its topics.
 
     A partition that ``specific-offsets`` does not name starts at its earliest offset, as in Flink; in a
-    bounded query, a partition without an end is not read. A warning is logged if the table as of its end is not known any more.
+    bounded query, a partition without an end is not read. A warning is logged if messages of the
+    past that is read are gone.
 
     Args:
         cluster: Says what there is.
@@ -73,12 +73,12 @@ def start_offset(
     wanted = _start(cluster, view, options)
     view = checks.until_certain(view, partial(unconfirmed_losses, wanted), current_view)
     start = checked_start(wanted, view, options)
-    if options.end.mode == "unbounded":
-        return start, view
-    stop = cluster.positions(options.end, view)
-    removed = removed_past(stop, view, options)
+    stop = None if options.end.mode == "unbounded" else cluster.positions(options.end, view)
+    removed = removed_past(start.positions, stop, view, options)
     if removed is not None:
         logger.warning("%s. %s.", removed.text, removed.advice)
+    if stop is None:
+        return start, view
     begins = {tp: at for tp, at in start.positions.items() if tp in stop}
     return replace(start, positions=begins, begins=begins, stop=stop), view
 
@@ -305,7 +305,7 @@ def past_table_warning(
     """
     if at_ms is not None and at_ms >= now_ms:
         return None
-    moment = "an earlier time" if at_ms is None else _shown_time(at_ms)
+    moment = "an earlier time" if at_ms is None else shown_time(at_ms)
     table = f"The table as of {moment} ({option}) may lack rows"
     if configs is None:
         return (
@@ -323,15 +323,6 @@ def past_table_warning(
     if at_ms is None:
         return f"{lost}. The table is complete only if that time is not longer ago."
     return f"{lost}, and that time is longer ago. To read earlier tables in future, raise {_LAG}."
-
-
-def _shown_time(ms: int) -> str:
-    """A time in ms since the epoch, as people read it, in UTC.
-
-    >>> _shown_time(1_769_860_800_000)
-    '2026-01-31T12:00:00.000Z'
-    """
-    return f"{datetime.fromtimestamp(ms // 1000, timezone.utc):%Y-%m-%dT%H:%M:%S}.{ms % 1000:03}Z"
 
 
 def _lags(configs: _Configs) -> dict[str, int]:

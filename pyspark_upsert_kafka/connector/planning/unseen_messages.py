@@ -2,21 +2,23 @@
 
 Readers of committed messages do not get what lies behind the first open transaction of a partition. Retention, and whoever deletes
 records, move the earliest offset of a partition: of a table as of an earlier moment nothing is left where it ends at that offset or
-before it; where it ends after it, keys are missing whose last change before the end has gone.
+before it; where it ends after it, keys are missing whose last change before the end has gone. Changes since a time lack the first
+ones, if the earliest message that is left is younger.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pyspark_upsert_kafka.core.clock import now_ms, shown_time
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.values import ReadOptions
-from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
+from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 
@@ -153,12 +155,12 @@ class _Removed:
 
 @dataclass(frozen=True)
 class RemovedPast:
-    """What is said about a table as of an earlier moment.
+    """What is said about messages of the past that are gone.
 
     Args:
-        text: What it lacks and why, as a sentence without its full stop.
+        text: What the read lacks and why, as sentences without the last full stop.
         advice: What to do.
-        is_whole: Whether nothing is left of a partition as it was then.
+        is_whole: Whether nothing is left of a partition up to the end of the read.
     """
 
     text: str
@@ -166,31 +168,114 @@ class RemovedPast:
     is_whole: bool
 
 
-def removed_past(stop: Positions, view: ClusterView, options: ReadOptions) -> RemovedPast | None:
-    """What a table lacks that ends in the past; None = nothing, as far as offsets tell, or no such table is read.
+def removed_past(
+    start: Positions, stop: Positions | None, view: ClusterView, options: ReadOptions
+) -> RemovedPast | None:
+    """What a read of the past lacks; None = nothing, as far as offsets tell, or no past is read.
 
-    Nothing is asked of the brokers, unless something is missing: then the times of the first few partitions' earliest messages.
+    The past is read by a table and by changes that end there, and by changes since a time. From the earliest offset to the latest
+    one, there is what the topic has. Nothing is asked of the brokers, unless something is missing: then the times of the first few
+    partitions' earliest messages.
 
     Args:
-        stop: Where the read ends in each partition.
+        start: Where the read begins in each partition.
+        stop: Where it ends; None = it has no end.
         view: What the brokers have.
         options: How it is read.
     """
-    at_ms = options.end.timestamp_ms
-    if not (options.mode == "snapshot" or options.table_first):
+    kind = _kind_of_past(options)
+    if kind is None:
         return None
-    if options.end.mode in ("latest-offset", "unbounded") or (
-        at_ms is not None and at_ms >= now_ms()
-    ):
+    found: dict[Lack, list[TopicPartition]] = {"all": [], "some": []}
+    for tp in sorted(start if stop is None else stop):
+        begin = start.get(tp, view.bounds[tp].earliest)
+        end = None if stop is None else stop[tp]
+        lack = lack_of(kind, view.bounds[tp], begin, end, needs_first=options.holds_table)
+        if lack is not None:
+            found[lack].append(tp)
+    if not any(found.values()):
         return None
-    moved = [tp for tp in sorted(stop) if view.bounds[tp].earliest > 0]
-    whole = [tp for tp in moved if stop[tp] <= view.bounds[tp].earliest]
+    whole, some = (_Places.of(found[lack], view, options) for lack in ("all", "some"))
+    return _said(kind, whole, some, options)
+
+
+_PastKind = Literal["table", "changes-up-to", "changes-since"]
+
+Lack = Literal["all", "some"]
+"""What is gone of a partition: all up to the end of the read, or a part of that (of changes since a time perhaps nothing)."""
+
+
+def _kind_of_past(options: ReadOptions) -> _PastKind | None:
+    """Which past is read; None = none."""
+    start, end, now = options.start, options.end, now_ms()
+    is_table = options.mode == "snapshot" or options.table_first
+    if start.mode == "timestamp":
+        return "changes-since" if (start.timestamp_ms or 0) < now else None
+    if start.mode != "earliest-offset" or end.mode in ("latest-offset", "unbounded"):
+        return None
+    if end.timestamp_ms is not None and end.timestamp_ms >= now:
+        return None
+    return "table" if is_table else "changes-up-to"
+
+
+def lack_of(
+    kind: _PastKind, bounds: Bounds, begin: int, end: int | None, *, needs_first: bool
+) -> Lack | None:
+    """What is gone of a partition; None = nothing. Compaction does not move the earliest offset: it stays 0.
+
+    Args:
+        kind: What is read.
+        bounds: What the partition has.
+        begin: Where the read begins.
+        end: Where it ends; None = it has no end.
+        needs_first: Whether rows depend on the first messages, as those of a table and its changes; a log begins anywhere.
+
+    >>> lack_of("table", Bounds(20, 30, 30), 20, 20, needs_first=True), lack_of("table", Bounds(20, 30, 30), 20, 25, needs_first=True)
+    ('all', 'some')
+    >>> lack_of("changes-since", Bounds(20, 30, 30), 20, None, needs_first=True)
+    'some'
+    """
+    if bounds.earliest == 0:
+        return None
+    if kind == "changes-since":
+        # A message that is left before that time is younger than all that are gone.
+        return "some" if begin <= bounds.earliest else None
+    if end is None or end <= bounds.earliest:
+        return "all"
     # Where it ends at the latest offset, it is the table as of now.
-    some = whole or [tp for tp in moved if stop[tp] < view.bounds[tp].latest]
-    if not some:
-        return None
-    named = [_removed(tp, view, options) for tp in some[:_NAMED]]
-    return _said(named, len(some) - len(named), options, is_whole=bool(whole))
+    return "some" if needs_first and end < bounds.latest else None
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Partitions whose messages are gone, of which the first few are named.
+
+    Args:
+        named: Those that are named.
+        more: How many others there are.
+    """
+
+    named: tuple[_Removed, ...]
+    more: int
+
+    @classmethod
+    def of(cls, places: list[TopicPartition], view: ClusterView, options: ReadOptions) -> _Places:
+        named = tuple(_removed(tp, view, options) for tp in places[:_NAMED])
+        return cls(named, len(places) - len(named))
+
+    @property
+    def last_ms(self) -> int | None:
+        """The youngest of their earliest messages; None = not known."""
+        return max(
+            (each.first_ms for each in self.named if each.first_ms is not None), default=None
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.named)
+
+    def __str__(self) -> str:
+        more = f" and of {self.more:,} more" if self.more else ""
+        return ", ".join(map(str, self.named)) + more
 
 
 def _removed(tp: TopicPartition, view: ClusterView, options: ReadOptions) -> _Removed:
@@ -202,25 +287,41 @@ def _removed(tp: TopicPartition, view: ClusterView, options: ReadOptions) -> _Re
     return replace(found, first_ms=first_time_ms(left, options))
 
 
-def _said(
-    named: Sequence[_Removed], more: int, options: ReadOptions, *, is_whole: bool
-) -> RemovedPast:
-    at_ms = options.end.timestamp_ms
+def _said(kind: _PastKind, whole: _Places, some: _Places, options: ReadOptions) -> RemovedPast:
+    name, position = (
+        ("startup", options.start) if kind == "changes-since" else ("bounded", options.end)
+    )
+    at_ms = position.timestamp_ms
     moment = "an earlier time" if at_ms is None else shown_time(at_ms)
-    lacks = "has no row of" if is_whole else "may lack rows of"
-    places = ", ".join(map(str, named)) + (f" and of {more:,} more" if more else "")
-    text = f"The table as of {moment} ('scan.bounded.mode' = '{options.end.mode}') {lacks} {places}"
-    if is_whole:
-        text += ": what was there at that time is not known any more, and compared with a later table every key looks new"
+    option = f"('scan.{name}.mode' = '{position.mode}')"
+    rows = "changes" if options.holds_table else "messages"
+    if kind == "table":
+        parts = [
+            (
+                f"has no row of {whole}: what was there at that time is not known any more, and compared with a later table every "
+                "key looks new"
+            ),
+            f"may lack rows of {some}: a key is missing whose last change before that time is one of those that are gone",
+        ]
+        subject, again, what = f"The table as of {moment}", "It", "tables"
+    elif kind == "changes-up-to":
+        parts = [
+            f"have nothing of {whole}: what there was up to that time is not known any more",
+            f"lack the first ones of {some}: a table that is made of them lacks keys",
+        ]
+        subject, again, what = f"The {rows} up to {moment}", "They", rows
     else:
-        text += (
-            ": a key is missing whose last change before that time is one of those that are gone"
-        )
-    times = [each.first_ms for each in named if each.first_ms is not None]
-    advice = "To read earlier tables in future, raise retention.ms of the topic"
-    if is_whole and times:
-        advice = f"No time up to {shown_time(max(times))} can be had. {advice}"
-    return RemovedPast(text, advice, is_whole)
+        parts = [
+            "",
+            f"may lack the first ones of {some}: what there was before is not known any more",
+        ]
+        subject, again, what = f"The {rows} since {moment}", "They", rows
+    said = [part for part, places in zip(parts, (whole, some), strict=True) if places]
+    text = f". {again} ".join([f"{subject} {option} {said[0]}", *said[1:]])
+    advice = f"To read earlier {what} in future, raise retention.ms of the topic"
+    if whole.last_ms is not None:
+        advice = f"No time up to {shown_time(whole.last_ms)} can be had. {advice}"
+    return RemovedPast(text, advice, is_whole=bool(whole))
 
 
 def first_time_ms(range_: Range, options: ReadOptions) -> int | None:
