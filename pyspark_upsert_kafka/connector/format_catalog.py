@@ -228,8 +228,9 @@ def side_of(
     if choice is None:
         raise OptionError(f"'{side}.format' is missing.")
     spec = CodecSpec(
-        schema, side, dict(choice.options), options.topics.names, required, options.properties
-    )
+        schema, side, dict(choice.options), options.topics.names, required, options.properties,
+        prefix=f"{side}.{choice.name}.",
+    )  # fmt: skip
     if side == "key":
         return Side(key_format_beside(options.value_format.name, choice.name), spec)
     return Side(format_named(choice.name, side), spec)

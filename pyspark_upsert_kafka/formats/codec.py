@@ -42,7 +42,7 @@ table, and some messages give none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -72,6 +72,7 @@ class CodecSpec:
         client: The properties of the Kafka client, for a registry that takes the client's own login.
         record_names: The record types that are read, as the user names them; empty = all.
         watch: Looks at each schema that messages name, when it is new; None = nobody does.
+        prefix: What stands before the names of the format's own options where a user writes them.
     """
 
     schema: StructType
@@ -82,6 +83,7 @@ class CodecSpec:
     client: Properties = field(default_factory=lambda: Properties({}))
     record_names: tuple[str, ...] = ()
     watch: Watch | None = field(default=None, compare=False, repr=False)
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -206,8 +208,8 @@ class Format:
             the format has no schema.
         check_decoder: Raises what compiling the decoder would raise, at less cost; None = the decoder is compiled for it.
         check_encoder: The same for the encoder.
-        fields: The names of the fields of a message, for the warning about messages that have none of the columns
-            but can be read; None = messages of the format do not name their fields.
+        fields: The fields of a message that can be read, with their values, for the warning about columns that no message has;
+            None = messages of the format do not name their fields.
         newest_schema: Asks a schema registry for the newest schema of a side, and compiles the decoder of its messages; gives
             the schema's subject. It raises NoSchemaError if there is none, SchemaError if it cannot be read into the columns,
             and BrokerError if the registry does not answer. None = the format has no registry.
@@ -226,7 +228,7 @@ class Format:
     columns: SchemaColumns | None = None
     check_decoder: Callable[[CodecSpec], object] | None = None
     check_encoder: Callable[[CodecSpec], object] | None = None
-    fields: Callable[[bytes], Collection[str]] | None = None
+    fields: Callable[[bytes], Mapping[str, Any]] | None = None
     newest_schema: Callable[[CodecSpec], str] | None = None
     with_schema_ids: WithSchemaIds | None = None
     changes: Callable[[ChangeSpec], ChangeDecoder] | None = None

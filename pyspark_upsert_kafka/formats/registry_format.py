@@ -7,8 +7,9 @@ the business of ``pyspark_upsert_kafka.registry``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -196,7 +197,7 @@ class RegistryFormat:
     columns: Callable[[RegisteredSchema, CodecSpec, str | None], StructType]
     records: Callable[[RegisteredSchema], Records]
     options: tuple[Option, ...] = ()
-    fields: Callable[[bytes], Collection[str]] | None = None
+    fields: Callable[[bytes], Mapping[str, Any]] | None = None
     complete: Callable[[Format], Format] | None = None
     registry: str = "confluent"
     is_after_id: Callable[[bytes], bool] = operator.not_

@@ -5,10 +5,10 @@ How a message names its schema, and what the registry is asked, is for each kind
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -233,8 +233,8 @@ class _HeaderEncoder(_RegisteringEncoder):
 
 
 def _fields(
-    fields: Callable[[bytes], Collection[str]], registry: Registry, message: bytes
-) -> Collection[str]:
+    fields: Callable[[bytes], Mapping[str, Any]], registry: Registry, message: bytes
+) -> Mapping[str, Any]:
     return fields(registry.payload(message))
 
 

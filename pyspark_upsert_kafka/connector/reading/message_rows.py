@@ -15,13 +15,15 @@ in a key column, and those of a CDC format that change no row.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pyspark_upsert_kafka.connector.bad_messages import BadMessage, Stage, first_bad
 from pyspark_upsert_kafka.connector.format_catalog import (
@@ -269,12 +271,80 @@ def _null_where_bad(array: pa.Array, selection: Selection) -> pa.Array:
 _LOOKED_AT = 10
 
 
+_Path = tuple[str, ...]
+"""The names of a column and of what it is within, from the outermost on."""
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A row, or a STRUCT within it, also in an ARRAY or as the value of a MAP.
+
+    Args:
+        path: Where it is; empty = it is the row.
+        types: What leads to it from the row: the type of each name of the path.
+        names: The columns in it.
+    """
+
+    path: _Path
+    types: tuple[DataType, ...]
+    names: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[_Path]:
+        """The paths of its columns."""
+        return [(*self.path, name) for name in self.names]
+
+    def objects(self, row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """The objects that a parsed message has for it."""
+        found: list[Any] = [row]
+        for name, kind in zip(self.path, self.types, strict=True):
+            within = [each[name] for each in found if type(each) is dict and name in each]
+            found = [part for each in within for part in _parts(each, kind)]
+        yield from (each for each in found if type(each) is dict)
+
+
+def _levels(
+    row: StructType, path: _Path = (), types: tuple[DataType, ...] = ()
+) -> Iterator[_Level]:
+    """The row and all STRUCTs in it, the outer ones first."""
+    yield _Level(path, types, tuple(row.names))
+    for field in row:
+        inner = field.dataType
+        while isinstance(inner, ArrayType | MapType):
+            inner = inner.elementType if isinstance(inner, ArrayType) else inner.valueType
+        if isinstance(inner, StructType):
+            yield from _levels(inner, (*path, field.name), (*types, field.dataType))
+
+
+def _parts(value: Any, kind: DataType) -> Iterator[Any]:
+    """The value itself, or what an ARRAY or a MAP holds."""
+    if isinstance(kind, ArrayType) and type(value) is list:
+        for each in value:
+            yield from _parts(each, kind.elementType)
+    elif isinstance(kind, MapType) and type(value) is dict:
+        for each in value.values():
+            yield from _parts(each, kind.valueType)
+    else:
+        yield value
+
+
+def _has_value(rows: pa.RecordBatch, path: _Path) -> bool:
+    """Whether a column has a value in any row."""
+    column = rows.column(path[0])
+    for name in path[1:]:
+        while pa.types.is_list(column.type) or pa.types.is_map(column.type):
+            column = column.flatten() if pa.types.is_list(column.type) else column.items
+        # By its place: a name that begins with a point is a path to Arrow.
+        column = pc.struct_field(column, [column.type.get_field_index(name)])
+    return bool(column.null_count < len(column))
+
+
 class _MissingColumns:
     """Logs a warning, once for each column, when no message of a batch has it: most often its field has another name.
 
-    A column that is there and NULL is no reason. Only while a column has no value yet, a few messages are looked into, and once
-    for each column; one that has a value, or a field, is not asked about again. A field without a value may be left out, so that a
-    few messages of a stream say nothing, unless they have one with nearly the same name.
+    The same is said of what is in a STRUCT. A column that is there and NULL is no reason. Only while a column has no value yet, a
+    few messages are looked into, and once for each column; one that has a value, or a field, is not asked about again. A field
+    without a value may be left out, so that a few messages of a stream say nothing, unless they have one with nearly the same name.
 
     Args:
         value: The value's format and columns.
@@ -285,9 +355,10 @@ class _MissingColumns:
     def __init__(
         self, value: Side, of_key: Collection[str] = (), *, is_table: bool = False
     ) -> None:
-        self._fields, self._columns = value.format.fields, value.spec.schema.names
-        self._of_key, self._is_table = of_key, is_table
-        self._without_value = {*self._columns} if self._fields is not None else set()
+        self._fields = value.format.fields
+        self._levels = [*_levels(value.spec.schema)] if self._fields is not None else []
+        self._of_key, self._is_table = {(name,) for name in of_key}, is_table
+        self._without_value = {path for level in self._levels for path in level.columns}
 
     def look(self, batch: RawBatch, values: DecodedSide | ChangedRows) -> None:
         """Logs the warnings, as far as they are not logged yet and a batch lacks columns.
@@ -297,42 +368,50 @@ class _MissingColumns:
             values: What was read of their values.
         """
         rows = values.rows
-        if not self._without_value:
-            return
-        self._without_value -= {
-            name for name in self._without_value if rows.column(name).null_count < rows.num_rows
-        }
-        if not self._without_value:
-            return
-        places = values.places[:_LOOKED_AT].tolist()
-        found = self._names_of_fields(batch, places)
+        self._without_value -= {path for path in self._without_value if _has_value(rows, path)}
+        for level in self._levels:
+            # What is in a STRUCT that has no value itself is not looked for.
+            if level.path and level.path in self._without_value:
+                continue
+            if not self._without_value.isdisjoint(level.columns):
+                self._look_at(level, batch, values)
+
+    def _look_at(self, level: _Level, batch: RawBatch, values: DecodedSide | ChangedRows) -> None:
+        places = values.places
+        if level.path:
+            has_it = values.rows.column(level.path[0]).is_valid().to_numpy(zero_copy_only=False)
+            # The rows of a CDC format are those of its places; others are there for each message.
+            places = places[has_it if len(has_it) == len(places) else has_it[places]]
+        looked_at = places[:_LOOKED_AT].tolist()
+        objects = self._objects(level, batch, looked_at)
+        found = [*dict.fromkeys(name for each in objects for name in each)]
         # An object without fields is how a row of NULLs may be written.
         if not found:
             return
         missing = [
-            name for name in self._columns if name in self._without_value and name not in found
+            path for path in level.columns if path in self._without_value and path[-1] not in found
         ]
-        self._without_value &= {*missing}
-        if len(missing) == len(self._columns):
-            warn_once(_text(batch, places[0], found, self._columns))
+        self._without_value -= {*level.columns}.difference(missing)
+        if not level.path and len(missing) == len(level.names):
+            warn_once(_text(batch, looked_at[0], found, level.names))
             self._without_value.clear()
             return
-        for name in missing:
-            near = _near(name, [field for field in found if field not in self._columns])
-            if name not in self._of_key and (near or self._is_table or len(places) == _LOOKED_AT):
-                self._without_value.remove(name)
-                warn_once(_text_of_one(batch.topic, name, near, found))
+        for path in missing:
+            near = _near(path[-1], [field for field in found if field not in level.names])
+            enough = self._is_table or len(objects) >= _LOOKED_AT
+            if path not in self._of_key and (near or enough):
+                self._without_value.remove(path)
+                warn_once(_text_of_one(batch.topic, path, near, found))
 
-    def _names_of_fields(self, batch: RawBatch, places: Sequence[int]) -> list[str]:
-        fields_of = self._fields
-        if fields_of is None:
+    def _objects(
+        self, level: _Level, batch: RawBatch, places: Sequence[int]
+    ) -> list[Mapping[str, Any]]:
+        """What the messages at these places have for a level."""
+        if self._fields is None:
             return []
-        messages = (batch.values[at] for at in places)
-        return [
-            *dict.fromkeys(
-                name for each in messages if each is not None for name in fields_of(each)
-            )
-        ]
+        messages = [batch.values[at] for at in places]
+        rows = [self._fields(each) for each in messages if each is not None]
+        return [each for row in rows for each in level.objects(row)]
 
 
 _LIKE = 0.8
@@ -359,14 +438,12 @@ def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str
     )
 
 
-def _text_of_one(topic: str, column: str, near: str | None, fields: Sequence[str]) -> str:
-    has = (
-        f"They have {shown_names([near])}"
-        if near
-        else f"They have the fields {shown_names(fields)}"
-    )
+def _text_of_one(topic: str, column: _Path, near: str | None, fields: Sequence[str]) -> str:
+    within = column[:-1]
+    shown_fields = shown_names([".".join((*within, name)) for name in ([near] if near else fields)])
+    has = f"They have {shown_fields}" if near else f"They have the fields {shown_fields}"
     return (
-        f"Column {shown_names([column])} is NULL: no value that was looked at in topic {topic!r} has a field of this name. {has}. "
+        f"Column {shown_names(['.'.join(column)])} is NULL: no value that was looked at in topic {topic!r} has a field of this name. {has}. "
         "A column must have the name of its field, with the same capital letters; if a field is only sent where it is not NULL, "
         "all is well."
     )

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pyspark.sql.types import DataType, StringType, StructField, StructType
 
@@ -189,7 +189,7 @@ def json_decoder(fields: Sequence[StructField], spec: ChangeSpec) -> Decoder:
     from pyspark_upsert_kafka.formats import json
 
     options = {**spec.value.options, _FAIL_ON_MISSING: False}
-    return json.decoder(CodecSpec(StructType([*fields]), "value", options, spec.value.topics))
+    return json.decoder(replace(spec.value, schema=StructType([*fields]), options=options))
 
 
 def json_format(
@@ -207,8 +207,8 @@ def json_format(
         options: Its options.
     """
 
-    def fields(message: bytes) -> Collection[str]:
-        """The names of the fields of a message's first row."""
+    def fields(message: bytes) -> Mapping[str, Any]:
+        """The fields of a message's first row."""
         from pyspark_upsert_kafka.formats.json.json_document import parse_object
 
         whole = parse_object(message)
@@ -216,7 +216,7 @@ def json_format(
         envelope = payload if type(payload) is dict else whole
         found = next((envelope[name] for name in rows if envelope.get(name)), None)
         row = found[0] if type(found) is list else found
-        return row.keys() if type(row) is dict else ()
+        return row if type(row) is dict else {}
 
     return Format(
         name,

@@ -7,9 +7,9 @@ What compiles and runs the codecs is imported by the tasks that use them, not wh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import (
     ArrayType,
@@ -75,7 +75,7 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What the options of one side say; see OPTIONS for their meaning."""
+    """What the options of one side say; see OPTIONS for their meaning. A user writes ``prefix`` before their names."""
 
     fail_on_missing_field: bool
     ignore_parse_errors: bool
@@ -85,6 +85,7 @@ class Settings:
     plain_decimals: bool
     ignore_null_fields: bool
     is_key: bool
+    prefix: str = ""
 
 
 def settings_of(spec: CodecSpec) -> Settings:
@@ -106,6 +107,7 @@ def settings_of(spec: CodecSpec) -> Settings:
         plain_decimals=value["encode.decimal-as-plain-number"],
         ignore_null_fields=value["encode.ignore-null-fields"],
         is_key=spec.side == "key",
+        prefix=spec.prefix,
     )
 
 
@@ -162,11 +164,11 @@ def encoder(spec: CodecSpec) -> Encoder:
     return JsonEncoder(spec.schema, check(spec))
 
 
-def fields(message: bytes) -> Collection[str]:
-    """The names of the fields of a message that can be read. Raises UnreadableError for another."""
+def fields(message: bytes) -> Mapping[str, Any]:
+    """The fields of a message that can be read. Raises UnreadableError for another."""
     from pyspark_upsert_kafka.formats.json.json_document import parse_object
 
-    return parse_object(message).keys()
+    return parse_object(message)
 
 
 FORMAT = Format(

@@ -93,7 +93,7 @@ def leaf(kind: DataType, settings: Settings) -> Leaf:
         return _integer(BITS[type(kind)])
     if isinstance(kind, TimestampType | TimestampNTZType):
         zoned = isinstance(kind, TimestampType)
-        return _timestamp(TimestampText(settings.timestamp_standard, zoned))
+        return _timestamp(TimestampText(settings.timestamp_standard, zoned), settings.prefix)
     return _LEAVES[type(kind)]
 
 
@@ -126,7 +126,7 @@ def _decimal(kind: DecimalType) -> Leaf:
     return Leaf(read, Conversion(wide, lambda array: array.cast(exact)))
 
 
-def _timestamp(timestamp_format: TimestampText) -> Leaf:
+def _timestamp(timestamp_format: TimestampText, prefix: str) -> Leaf:
     expected = f"a text like '{timestamp_format.example}'"
 
     def read(value: Any) -> int:
@@ -134,7 +134,7 @@ def _timestamp(timestamp_format: TimestampText) -> Leaf:
             return timestamp_format.micros(_string(value, expected))
         except OtherStandardError as other:
             raise ValueError(
-                f"expected {expected} ('timestamp-format.standard' = '{other.standard}' reads "
+                f"expected {expected} ('{prefix}timestamp-format.standard' = '{other.standard}' reads "
                 "what the message has)"
             ) from None
 

@@ -7,9 +7,11 @@ import logging
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core import errors
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from tests.unit.connector.reading.test_metadata import fake_batch
 from tests.unit.connector.reading.test_rows import CHANGE, PLAIN, columns, decoder
 
@@ -204,3 +206,53 @@ def test_few_messages(
     decoder(schema, stream=is_stream).decode(batch(value))
 
     assert len(caplog.messages) == warnings
+
+
+ADDRESS = "address STRUCT<City: STRING, zip: STRING, at: STRUCT<lat: INT>>"
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        (ADDRESS, '{"city":"Rome","zip":"1","at":{"lat":1}}', ["'address.City'", "They have 'address.city'."]),
+        (ADDRESS, '{"town":"Rome","zip":"1","at":{"lat":1}}', ["'address.City'", "They have the fields 'address.town', "]),
+        (ADDRESS, '{"City":"Rome","zip":"1","at":{"LAT":1}}', ["'address.at.lat'", "They have 'address.at.LAT'."]),
+        ("address ARRAY<STRUCT<zip: INT, City: STRING>>", '[{"zip":1},{"zip":2,"city":""}]', ["'address.City'", "'address.city'"]),
+        ("address MAP<STRING, STRUCT<zip: INT, City: STRING>>", '{"home":{"zip":1,"city":""}}', ["'address.City'", "'address.city'"]),
+        (ADDRESS, '{"City":"Rome","zip":"1","at":{"lat":1}}', []),
+        (ADDRESS, '{"City":null,"zip":null,"at":null}', []),
+        (ADDRESS, "null", []),
+        ("address ARRAY<STRUCT<zip: INT, City: STRING>>", "[]", []),
+        ("address STRUCT<`.zip`: INT>", '{"zip":1}', ["'address..zip'", "'address.zip'"]),
+        ("address STRUCT<zip: STRING, more: MAP<STRING, INT>>", '{"zip":"1","more":{}}', []),
+    ],
+)  # fmt: skip
+def test_what_is_in_a_struct(
+    caplog: pytest.LogCaptureFixture, schema: str, value: str, told: list[str]
+) -> None:
+    """A field in another spelling is told as a column is, by its path; what is there or has no row around it is not."""
+    table = StructType([*columns("id#"), *spark_columns(schema)])
+    messages = [f'{{"id":1,"address":{value}}}'.encode(), b'{"id":1,"address":null}']
+    rows = decoder(table, stream=False)
+    for _ in range(2):
+        rows.decode(batch(*reversed(messages)))
+
+    assert len(caplog.messages) == bool(told)
+    assert all(each in caplog.text for each in told)
+
+
+def test_a_struct_that_few_messages_have(caplog: pytest.LogCaptureFixture) -> None:
+    """The messages that are looked into are those that have it, also of a CDC format."""
+    value = b'{"id":1,"address":{"city":"Rome","zip":"1"}}'
+    table = StructType(
+        [*columns("id#"), *spark_columns("address STRUCT<City: STRING, zip: STRING>")]
+    )
+    decoder(table, stream=False).decode(batch(*[b'{"id":1,"address":null}'] * 50, value))
+    (said,) = caplog.messages
+    assert "They have 'address.city'." in said
+
+    errors._warned.clear()
+    envelopes = [b'{"op":"c","before":null,"after":%s}' % each for each in (b'{"id":2}', value)]
+    debezium = {"key.format": None, "value.format": "debezium-json"}
+    decoder(table, stream=False, **debezium).decode(batch(*envelopes, None))
+    assert caplog.messages == [said] * 2

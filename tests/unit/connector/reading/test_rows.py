@@ -585,3 +585,26 @@ def test_rows_that_are_wanted(places: Any, deletes: list[bool] | None) -> None:
     assert found.bad == bad
     assert found.places is not None
     assert found.places.tolist() == ([0, 2] if places is None else [1, 5])
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value", "name"),
+    [
+        ({}, b'{"id":1}', b'{"at":"2026-01-31T12:00:00Z"}', "value.json."),
+        (
+            {"key.format": None, "value.format": "debezium-json"},
+            None,
+            b'{"op":"c","after":{"id":1,"at":"2026-01-31T12:00:00Z"}}',
+            "value.debezium-json.",
+        ),
+        ({"primary-key": "id,at"}, b'{"id":1,"at":"2026-01-31T12:00:00Z"}', b"{}", "key.json."),
+    ],
+)
+def test_an_error_names_an_option_as_it_is_set(
+    given: dict[str, Any], key: bytes | None, value: bytes, name: str
+) -> None:
+    """With the side and the format before its own name."""
+    schema = columns("id#", StructField("at", TimestampType()), CHANGE)
+    (found,) = decoder(schema, **given).decode(fake_batch((key, value))).bad
+
+    assert f"'{name}timestamp-format.standard' = 'ISO-8601' reads" in found.reason
