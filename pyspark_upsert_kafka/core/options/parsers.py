@@ -118,6 +118,8 @@ _UNITS = {
 }
 """Those of Flink's ``org.apache.flink.util.TimeUtils``, and ``us``, which Spark knows."""
 
+_SHORT_UNITS = "(units: ns, us, ms, s, min, h, d)"
+
 
 def duration(value: str) -> float:
     """A duration as Flink writes one (``5 min``, ``10s``, a bare number = ms), in seconds.
@@ -127,7 +129,7 @@ def duration(value: str) -> float:
     """
     seconds = _amount(value, _UNITS, "ms")
     if seconds is None:
-        raise ValueError("expected a duration such as '5 min', '10s' or '500 ms'")
+        raise ValueError(f"expected a duration such as '5 min', '10s' or '500 ms' {_SHORT_UNITS}")
     return seconds
 
 
@@ -323,10 +325,11 @@ def time_or_ago(value: str) -> Time:
         return Time(epoch_ms(text))
     if not length[3]:
         raise ValueError(f"{text!r} has no unit, such as 'min'")
-    try:
-        ago_s = duration(length[2])
-    except ValueError as error:
-        raise ValueError(f"{error}, but is {text!r}") from None
+    ago_s = _amount(length[2], _UNITS, "ms")
+    if ago_s is None:
+        raise ValueError(
+            f"expected how long ago it was, such as '-10 min' or '-1 d' {_SHORT_UNITS}, but is {text!r}"
+        )
     if length[1] != "-":
         raise ValueError(f"{text!r} is in the future: {length[2]} ago is '-{length[2]}'")
     return Time(round(ago_s * 1000), is_ago=True)

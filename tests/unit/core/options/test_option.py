@@ -24,7 +24,9 @@ from pyspark_upsert_kafka.core.options.parsers import (
 )
 
 FORM = "should follow the format 'partition:0,offset:42;partition:1,offset:300'"
-DURATION = "expected a duration such as '5 min', '10s' or '500 ms'"
+DURATION = (
+    "expected a duration such as '5 min', '10s' or '500 ms' (units: ns, us, ms, s, min, h, d)"
+)
 TOPIC = "expected a topic's name, of at most 249 letters, digits, '.', '_' and '-'"
 
 

@@ -75,7 +75,10 @@ ADVICE = (
         ("10 min", "'10 min' is in the future: 10 min ago is '-10 min'"),
         ("+1h", "'+1h' is in the future: 1h ago is '-1h'"),
         ("-10", "'-10' has no unit, such as 'min'"),
-        ("-2 weeks", "expected a duration such as '5 min', '10s' or '500 ms', but is '-2 weeks'"),
+        (
+            "-2 weeks",
+            "expected how long ago it was, such as '-10 min' or '-1 d' (units: ns, us, ms, s, min, h, d), but is '-2 weeks'",
+        ),
         ("-1.5 h", "expected a time such as 2026-01-31T12:00:00Z, but is '-1.5 h'"),
     ],
 )  # fmt: skip
