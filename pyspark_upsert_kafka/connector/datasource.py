@@ -1,4 +1,4 @@
-"""The Spark data source. Each method parses the options and returns a reader or a writer."""
+"""The Spark data source. Each method hands the options to a reader or a writer, which parses them."""
 
 from __future__ import annotations
 
@@ -61,25 +61,15 @@ class UpsertKafkaDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read: the current table, its changes, or plain messages."""
-        from pyspark_upsert_kafka.connector.format_catalog import format_options
         from pyspark_upsert_kafka.connector.planning.batch_reader import batch_reader
-        from pyspark_upsert_kafka.core.options.read import read_options
-        from pyspark_upsert_kafka.core.table import table_to_read
 
-        options = read_options(self.options, format_options, stream=False)
-        return batch_reader(table_to_read(schema, options), options)
+        return batch_reader(schema, self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read: the table's changes, or plain messages."""
-        from pyspark_upsert_kafka.connector.format_catalog import format_options
         from pyspark_upsert_kafka.connector.planning.stream_reader import stream_reader
-        from pyspark_upsert_kafka.connector.schema_inference import watching
-        from pyspark_upsert_kafka.core.options.read import read_options
-        from pyspark_upsert_kafka.core.table import table_to_read
 
-        options = read_options(self.options, format_options, stream=True)
-        options = watching(options, schema, self._inferred_ms)
-        return stream_reader(table_to_read(schema, options), options)
+        return stream_reader(schema, self.options, self._inferred_ms)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """A batch write of changes.

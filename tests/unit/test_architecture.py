@@ -40,6 +40,7 @@ MAY_IMPORT = {
         "core",
     },
     "connector.planning": {
+        "connector.schema_inference",
         "connector.reading",
         "connector.bad_messages",
         "connector.format_catalog",
@@ -94,7 +95,6 @@ MAY_IMPORT = {
         "connector.planning",
         "connector.schema_inference",
         "connector.writing",
-        "connector.format_catalog",
         "core",
     },
     "sql": {

@@ -15,9 +15,10 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.bad_messages import check_dead_letter_topic
-from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
+from pyspark_upsert_kafka.connector.format_catalog import check_read_sides, format_options
 from pyspark_upsert_kafka.connector.planning.first_look import warn_of_no_rows
 from pyspark_upsert_kafka.connector.planning.query_start import start_offset, table_ranges
 from pyspark_upsert_kafka.connector.planning.unseen_messages import (
@@ -29,6 +30,7 @@ from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 from pyspark_upsert_kafka.core.clock import Clock, now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError, warn_once
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
@@ -38,7 +40,7 @@ from pyspark_upsert_kafka.core.positions.offsets import (
     not_empty,
 )
 from pyspark_upsert_kafka.core.positions.planning import split, spread
-from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.table import Table, table_to_read
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 
@@ -126,15 +128,22 @@ _WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 ``spark.sql.python.filterPushdown.enabled`` is true."""
 
 
-def batch_reader(table: Table, options: ReadOptions) -> BatchReader:
+def batch_reader(schema: StructType, raw: Mapping[str, str]) -> BatchReader:
     """The reader of a batch: one that takes filters, if that is asked and if this process was started for it.
 
     In every other process Spark plans without filters, and there it rejects a reader that could take them while its setting
     is off.
 
+    Args:
+        schema: The columns.
+        raw: The options, by name.
+
     Raises:
-        OptionError: Filters are asked for, and this PySpark gives none.
+        OptionError: An option is wrong; or filters are asked for, and this PySpark gives none.
+        SchemaError: Columns, key or types do not fit.
     """
+    options = read_options(raw, format_options, stream=False)
+    table = table_to_read(schema, options)
     if options.takes_filters and not hasattr(DataSourceReader, "pushFilters"):
         raise OptionError(
             "'scan.filter-pushdown' needs PySpark 4.1 or newer: the Python data source API of 4.0 does not pass filters. "

@@ -7,13 +7,14 @@ Attributes of the reader save requests to the broker, and are computed again aft
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
 
-from pyspark_upsert_kafka.connector.format_catalog import check_read_sides
+from pyspark_upsert_kafka.connector.format_catalog import check_read_sides, format_options
 from pyspark_upsert_kafka.connector.planning.batch_ends import BatchEnds
 from pyspark_upsert_kafka.connector.planning.first_look import warn_of_no_rows
 from pyspark_upsert_kafka.connector.planning.query_start import (
@@ -23,9 +24,11 @@ from pyspark_upsert_kafka.connector.planning.query_start import (
     remaining_ranges,
 )
 from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
+from pyspark_upsert_kafka.connector.schema_inference import watching
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock, now_ms
 from pyspark_upsert_kafka.core.error_modes import modes_that
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, warn_once
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
@@ -44,7 +47,7 @@ from pyspark_upsert_kafka.core.positions.planning import (
     with_new_partitions,
 )
 from pyspark_upsert_kafka.core.positions.progress import bad_messages, latest_offset
-from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.core.table import Table, table_to_read
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -252,19 +255,27 @@ _ANY_NUMBER = 2**63 - 1
 
 
 def stream_reader(
-    table: Table, options: ReadOptions, clock: WallClock = SYSTEM_CLOCK
+    schema: StructType, raw: Mapping[str, str], inferred_ms: int | None = None
 ) -> StreamReader:
     """The stream reader for the PySpark that is installed.
 
+    Args:
+        schema: The columns.
+        raw: The options, by name.
+        inferred_ms: When the columns were inferred, in ms since the epoch; None = they were given.
+
     Raises:
-        OptionError: An option needs a newer one.
+        OptionError: An option is wrong, or needs a newer PySpark.
+        SchemaError: Columns, key or types do not fit, or were inferred long ago.
     """
+    options = watching(read_options(raw, format_options, stream=True), schema, inferred_ms)
+    table = table_to_read(schema, options)
     try:
         from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
     except ImportError:
-        return ReaderWithoutLimits(table, options, clock)
+        return ReaderWithoutLimits(table, options)
     SupportsTriggerAvailableNow.register(ReaderWithLimits)
-    return ReaderWithLimits(table, options, clock)
+    return ReaderWithLimits(table, options)
 
 
 class ReaderWithLimits(StreamReader):

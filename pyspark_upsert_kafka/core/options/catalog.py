@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, get_args
@@ -54,6 +54,7 @@ class Given(dict[str, str]):
         options: The options.
         places: Where those stand that are in a statement.
         spelt: Names as they were written, by their lower case, of those that have capital letters.
+        warnings: What is to be told of them where Spark shows them.
     """
 
     def __init__(
@@ -61,10 +62,12 @@ class Given(dict[str, str]):
         options: Mapping[str, str],
         places: Mapping[str, Place] = MappingProxyType({}),
         spelt: Mapping[str, str] = MappingProxyType({}),
+        warnings: tuple[str, ...] = (),
     ) -> None:
         super().__init__(options)
         self.places = dict(places)
         self.spelt = dict(spelt)
+        self.warnings = warnings
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,10 @@ class Option:
                 f"secret. The option says: {self.help}"
             )
         raise OptionError(f"{why}{place}") from None
+
+
+FormatOptions = Callable[[str, str], tuple[Option, ...]]
+"""Name of a format and side (``key``, ``value``) -> the options that the format declares."""
 
 
 @dataclass(frozen=True)

@@ -94,30 +94,6 @@ class Properties(Mapping[str, str]):
         return Properties({name: resolve(PREFIX + name, value) for name, value in self.items()})
 
 
-def one_spelling(given: Mapping[str, str]) -> dict[str, str]:
-    """Options with each property under one of its names.
-
-    Raises:
-        OptionError: A property is given under two names with different values.
-
-    >>> one_spelling({"topic": "t", "properties.request.required.acks": "1"})
-    {'topic': 't', 'properties.acks': '1'}
-    """
-    spelt: dict[str, str] = {}
-    names: dict[str, str] = {}
-    for given_name, value in given.items():
-        bare = given_name.removeprefix(PREFIX)
-        is_alias = bare != given_name and bare in SPELLINGS
-        name = PREFIX + SPELLINGS[bare] if is_alias else given_name
-        if spelt.setdefault(name, value).strip() != value.strip():
-            raise OptionError(
-                f"Options '{names[name]}' and '{given_name}' are two names of the same setting, and have "
-                "different values: leave one out."
-            )
-        names.setdefault(name, given_name)
-    return spelt
-
-
 def client_properties(given: Mapping[str, str], *, group_start: bool) -> Properties:
     """The ``properties.*`` among the options, checked for what the connector manages itself.
 

@@ -12,9 +12,9 @@ from typing import Any, cast
 from pyspark_upsert_kafka.core.error_modes import ERROR_MODES, modes_that
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
-from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST
-from pyspark_upsert_kafka.core.options.given import FormatOptions, given_options, secret_warnings
-from pyspark_upsert_kafka.core.options.table import check_both_sides, option_values, table_options
+from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST, FormatOptions
+from pyspark_upsert_kafka.core.options.given import given_options
+from pyspark_upsert_kafka.core.options.table import table_options
 from pyspark_upsert_kafka.core.options.values import (
     Limits,
     Position,
@@ -45,20 +45,10 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         _check_no_primary_key(given)
     may_lack_key = is_cdc or mode == "append"
     keyed = not (may_lack_key and {"primary-key", "key.fields"}.isdisjoint(given))
-    values = option_values(given, formats, keyed=keyed and not is_cdc)
-    table = table_options(given, values, formats, keyed=keyed)
+    end = "unbounded" if stream else "latest-offset"
+    table, values = table_options(given, formats, keyed=keyed, end=end, is_cdc=is_cdc)
+    _check(values, table, mode, stream=stream)
     mode_of_start = values["scan.startup.mode"]
-    start = Position(
-        "earliest-offset" if mode_of_start == TABLE_FIRST else mode_of_start,
-        values["scan.startup.timestamp-millis"],
-        values["scan.startup.specific-offsets"] or (),
-        values["properties.auto.offset.reset"],
-    )
-    end = Position(
-        values["scan.bounded.mode"] or ("unbounded" if stream else "latest-offset"),
-        values["scan.bounded.timestamp-millis"],
-        values["scan.bounded.specific-offsets"] or (),
-    )
     limits = Limits(
         values["maxOffsetsPerTrigger"],
         values["minOffsetsPerTrigger"],
@@ -66,14 +56,22 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         values["scan.watermark.alignment.max-drift"],
         values["maxBytesPerTrigger"],
     )
-    _check(values, table, mode, end, stream=stream)
     logs_errors = values["error-handling.mode"] == "log"
     return ReadOptions(
         table=table,
         mode=mode,
         emit_deletes=values["scan.deletes"] == "emit",
-        start=start,
-        end=end,
+        start=Position(
+            "earliest-offset" if mode_of_start == TABLE_FIRST else mode_of_start,
+            values["scan.startup.timestamp-millis"],
+            values["scan.startup.specific-offsets"] or (),
+            values["properties.auto.offset.reset"],
+        ),
+        end=Position(
+            values["scan.bounded.mode"],
+            values["scan.bounded.timestamp-millis"],
+            values["scan.bounded.specific-offsets"] or (),
+        ),
         discovery_interval_s=values["scan.topic-partition-discovery.interval"],
         outage_timeout_s=values["scan.outage.timeout"] if stream else 0.0,
         min_partitions=values["minPartitions"],
@@ -85,7 +83,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         error_mode=values["error-handling.mode"],
         dead_letter_topic=values["error-handling.log.target"] if logs_errors else None,
         read_committed=values["properties.isolation.level"] == "read_committed",
-        warnings=tuple(secret_warnings(raw)),
+        warnings=given.warnings,
         table_first=mode_of_start == TABLE_FIRST,
         headers=values["scan.headers"] or (),
         record_names=values["scan.record-names"] or (),
@@ -104,13 +102,10 @@ def _mode(given: Mapping[str, str], *, stream: bool) -> ReadMode:
     return cast("ReadMode", mode)
 
 
-def _check(
-    values: Mapping[str, Any], table: TableOptions, mode: ReadMode, end: Position, *, stream: bool
-) -> None:
-    check_both_sides(values, table, end.mode)
+def _check(values: Mapping[str, Any], table: TableOptions, mode: ReadMode, *, stream: bool) -> None:
     if table.is_cdc:
         _check_cdc(values, table)
-    if end.mode == "unbounded" and not stream:
+    if values["scan.bounded.mode"] == "unbounded" and not stream:
         raise OptionError(
             "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end."
         )

@@ -1,52 +1,99 @@
-"""The options that mean the same for reading and for writing: their values, the table that they describe, and what contradicts what."""
+"""The options that mean the same for reading and for writing: their values, the table that they describe, and what contradicts what.
+
+Which names are unknown or missing is told with what may be meant instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, cast
 
 from pyspark_upsert_kafka.core.clock import now_ms, shown_time
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import (
     DDL_COLUMNS,
+    INTERNAL,
     METADATA_OF_COLUMN,
     OPTIONS,
     PATHS,
+    SPARKS_OWN,
+    FormatOptions,
+    Option,
+    OptionFamily,
+    where,
 )
-from pyspark_upsert_kafka.core.options.given import FormatOptions, check_known, check_required
-from pyspark_upsert_kafka.core.options.properties import client_properties
+from pyspark_upsert_kafka.core.options.given import missing_options
+from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, client_properties
 from pyspark_upsert_kafka.core.options.values import FormatChoice, TableOptions, Topics
+from pyspark_upsert_kafka.core.pages import page
 
-_INSTEAD = {
+_IN_THE_FUTURE = {
     "startup": "To read only what is written from now on, use 'scan.startup.mode' = 'latest-offset'.",
     "bounded": "To read up to now, use 'scan.bounded.mode' = 'latest-offset'.",
 }
 """What says the same as a time in the future, which is none."""
 
 
-def option_values(
-    given: Mapping[str, str], formats: FormatOptions, *, keyed: bool
-) -> dict[str, Any]:
-    """The value of every declared option, given or default, by its name as declared.
+def table_options(
+    given: Mapping[str, str],
+    formats: FormatOptions,
+    *,
+    keyed: bool,
+    end: str,
+    is_cdc: bool = False,
+) -> tuple[TableOptions, dict[str, Any]]:
+    """What both sides know of the table, and the value of every declared option, given or default, by its name as declared.
 
-    A time of a start or an end is one of ``scan.<...>.timestamp-millis`` in it, with its mode.
+    A time of a start or an end is one of ``scan.<...>.timestamp-millis`` among the values, with its mode. A reader and a writer both
+    check also what only the other one uses.
 
     Args:
         given: The options as given, names in lower case.
         formats: Looks up what options a format declares.
-        keyed: Whether the key's format must be given.
+        keyed: Whether keys of messages are read or written.
+        end: Where reading ends, if no option says it.
+        is_cdc: Whether messages say what they did to a row, in which the key then is, so that it may have no format.
 
     Raises:
-        OptionError: An option is unknown, missing or malformed, or a time is in the future or contradicts another option.
+        OptionError: An option is unknown, missing, malformed or contradicts another, told with Flink's wording where Flink has the
+            rule; or a time is in the future.
     """
     check_known(given, formats)
-    check_required(given, keyed=keyed)
+    check_required(given, keyed=keyed and not is_cdc)
     values = {name: option.read(given) for name, option in OPTIONS.items()}
     planned_ms = now_ms()  # how long ago a time was is counted from now
-    for which in _INSTEAD:
+    for which in _IN_THE_FUTURE:
         if values[f"scan.{which}.timestamp"] is not None:
             values |= _as_millis(which, given, values, planned_ms)
-    return values
+    values["scan.bounded.mode"] = values["scan.bounded.mode"] or end
+    prefix, key_format = values["key.fields-prefix"], values["key.format"]
+    holds_key = values["value.fields-include"] == "ALL"
+    if prefix and holds_key:
+        raise OptionError(
+            "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it "
+            "to 'EXCEPT_KEY' instead to avoid field overlaps."
+        )
+    table = TableOptions(
+        topics=_topics(given, values),
+        primary_key=_primary_key(values) if keyed else (),
+        key_prefix=prefix,
+        value_holds_key=holds_key,
+        metadata=tuple((column.lower(), key) for column, key in values[METADATA_OF_COLUMN.name]),
+        key_format=_format(key_format, "key", given, formats) if keyed and key_format else None,
+        value_format=_format(values["value.format"], "value", given, formats),
+        properties=client_properties(
+            given, group_start=values["scan.startup.mode"] == "group-offsets"
+        ),
+        client=values["kafka.client"],
+        ddl_columns=DDL_COLUMNS.read(given),
+    )
+    _check_buffer(values)
+    _check_position(values, table, "startup")
+    _check_position(values, table, "bounded")
+    _check_limits(values)
+    _check_dead_letter_topic(values, table.topics)
+    return table, values
 
 
 def _as_millis(
@@ -62,47 +109,9 @@ def _as_millis(
     at_ms = values[name].at(planned_ms)
     if at_ms > planned_ms:
         raise OptionError(
-            f"'{name}' = '{given[name]}' is in the future: it is {shown_time(planned_ms)} now. {_INSTEAD[which]}"
+            f"'{name}' = '{given[name]}' is in the future: it is {shown_time(planned_ms)} now. {_IN_THE_FUTURE[which]}"
         )
     return {mode: "timestamp", f"{name}-millis": at_ms}
-
-
-def table_options(
-    given: Mapping[str, str], values: Mapping[str, Any], formats: FormatOptions, *, keyed: bool
-) -> TableOptions:
-    """What both sides know of the table.
-
-    Args:
-        given: The options as given, names in lower case.
-        values: The value of every declared option.
-        formats: Looks up what options a format declares.
-        keyed: Whether keys of messages are read or written.
-
-    Raises:
-        OptionError: An option is missing, malformed or contradicts another.
-    """
-    holds_key = values["value.fields-include"] == "ALL"
-    prefix = values["key.fields-prefix"]
-    if prefix and holds_key:
-        raise OptionError(
-            "A key prefix is not allowed when option 'value.fields-include' is set to 'ALL'. Set it "
-            "to 'EXCEPT_KEY' instead to avoid field overlaps."
-        )
-    key_format = values["key.format"]  # without one a CDC format finds the key in the row
-    return TableOptions(
-        topics=_topics(given, values),
-        primary_key=_primary_key(values) if keyed else (),
-        key_prefix=prefix,
-        value_holds_key=holds_key,
-        metadata=tuple((column.lower(), key) for column, key in values[METADATA_OF_COLUMN.name]),
-        key_format=_format(key_format, "key", given, formats) if keyed and key_format else None,
-        value_format=_format(values["value.format"], "value", given, formats),
-        properties=client_properties(
-            given, group_start=values["scan.startup.mode"] == "group-offsets"
-        ),
-        client=values["kafka.client"],
-        ddl_columns=DDL_COLUMNS.read(given),
-    )
 
 
 def _topics(given: Mapping[str, str], values: Mapping[str, Any]) -> Topics:
@@ -148,33 +157,9 @@ def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptio
     )
 
 
-def check_both_sides(values: Mapping[str, Any], table: TableOptions, end: str) -> None:
-    """What a reader and a writer both check: also what only the other one uses.
-
-    Args:
-        values: The value of every declared option.
-        table: What both sides know of the table.
-        end: The mode of the end, given or default.
-
-    Raises:
-        OptionError: Options contradict each other, told with Flink's wording where Flink has the rule.
-    """
-    _check_buffer(values)
-    _check_position(values, table, "startup", values["scan.startup.mode"])
-    _check_position(values, table, "bounded", end)
-    _check_limits(values)
-    _check_dead_letter_topic(values, table.topics)
-
-
-def _check_position(values: Mapping[str, Any], table: TableOptions, which: str, mode: str) -> None:
-    """The mode of a position has what it needs, and nothing else.
-
-    Args:
-        values: The value of every declared option.
-        table: What both sides know of the table.
-        which: ``startup`` or ``bounded``.
-        mode: The mode, given or default.
-    """
+def _check_position(values: Mapping[str, Any], table: TableOptions, which: str) -> None:
+    """The mode of a position, ``startup`` or ``bounded``, has what it needs, and nothing else."""
+    mode = values[f"scan.{which}.mode"]
     for needed, option, hint in (
         (
             "timestamp",
@@ -239,3 +224,189 @@ def _check_buffer(values: Mapping[str, Any]) -> None:
             "'sink.buffer-flush.max-rows' and 'sink.buffer-flush.interval' must be set to be greater "
             "than zero together to enable sink buffer flushing."
         )
+
+
+_NEAR, _LIKE, _LIKE_A_PREFIX = 0.9, 0.6, 0.75
+"""How similar two names must be when one letter is wrong, when a word is wrong, and when the prefix of a family is wrong."""
+
+_RENAMED: dict[str, str | None] = {
+    "assign": "topic",
+    "subscribe": "topic",
+    "subscribepattern": "topic-pattern",
+    "startingoffsets": "scan.startup.mode",
+    "startingoffsetsbytimestamp": "scan.startup.timestamp-millis",
+    "startingtimestamp": "scan.startup.timestamp-millis",
+    "endingoffsets": "scan.bounded.mode",
+    "endingoffsetsbytimestamp": "scan.bounded.timestamp-millis",
+    "endingtimestamp": "scan.bounded.timestamp-millis",
+    "sink.partitioner": None,
+    "sink.transaction-naming-strategy": None,
+    "format": "value.format",
+    "kafkaconsumer.polltimeoutms": "properties.default.api.timeout.ms",
+    "fetchoffset.numretries": "properties.default.api.timeout.ms",
+}
+"""Names from Spark's and Flink's ``kafka`` connectors, and what means the same here; None = nothing."""
+
+_NOT_HERE = {
+    "includeheaders": "a column '_headers' in the schema shows them",
+    "groupidprefix": "the connector joins no consumer group",
+    "startingoffsetsbytimestampstrategy": "a start after the last message is the end of the topic",
+    "fetchoffset.retryintervalms": "attempts are 0.1 to 1 second apart",
+    "maxrecordsperpartition": "'minPartitions' splits partitions",
+}
+"""Names from Spark's ``kafka`` connector without a name here, and what takes their place."""
+
+_FAMILIES = {
+    option.prefix: option for option in OPTIONS.values() if isinstance(option, OptionFamily)
+}
+
+_OF_CLIENTS = {*SPELLINGS, *SPELLINGS.values()}
+
+_PREFIXES_OF_CLIENTS = ("sasl.", "ssl.", "security.")
+
+
+def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
+    """Raises OptionError with every unknown name, what each can mean, and at the end the names that are known."""
+    declared = [*(("", option) for option in OPTIONS.values()), *_of_formats(given, formats)]
+    supported = {
+        (prefix + option.name).lower(): prefix + option.name
+        for prefix, option in declared
+        if not isinstance(option, OptionFamily)
+    }
+    families = [(prefix, option) for prefix, option in declared if isinstance(option, OptionFamily)]
+    known = {*supported, *SPARKS_OWN, *INTERNAL}
+    unknown = [
+        name
+        for name in sorted(given)
+        if name not in known
+        and not any(family.has(name, prefix) for prefix, family in families)
+        and not _is_of_a_later_format(name, given)
+    ]
+    if unknown:
+        raise OptionError(
+            "Unsupported options found for 'upsert-kafka': "
+            + ", ".join(_told(name, given, supported, formats) for name in unknown)
+            + f".\n\nSupported options, which {page('options.md')} explains: "
+            + ", ".join(sorted(prefix + option.name for prefix, option in declared))
+            + "."
+        )
+
+
+def _told(
+    name: str, given: Mapping[str, str], supported: Mapping[str, str], formats: FormatOptions
+) -> str:
+    """An unknown option, where it stands, and what it can mean."""
+    why = _of_another_format(name, given, formats) or hint(name, supported)
+    return f"'{name}'{where(name, given)}{why}"
+
+
+def _of_another_format(name: str, given: Mapping[str, str], formats: FormatOptions) -> str:
+    """Says that the option belongs to a format that the side does not have, if it does."""
+    side, _, rest = name.partition(".")
+    format_ = given.get(f"{side}.format") if side in ("key", "value") else None
+    other = rest.partition(".")[0]
+    if format_ is None or other == format_ or not _is_format(other, side, formats):
+        return ""
+    return f" (it belongs to the format '{other}', and '{side}.format' is '{format_}')"
+
+
+def _is_format(name: str, side: str, formats: FormatOptions) -> bool:
+    try:
+        return bool(formats(name, side))
+    except OptionError:
+        return False
+
+
+def _of_formats(given: Mapping[str, str], formats: FormatOptions) -> Iterator[tuple[str, Option]]:
+    """The options of the formats that are chosen, each with its prefix."""
+    for side in ("key", "value"):
+        name = OPTIONS[f"{side}.format"].read(given)
+        if name is not None:
+            yield from ((f"{side}.{name}.", option) for option in formats(name, side))
+
+
+def _is_of_a_later_format(name: str, given: Mapping[str, str]) -> bool:
+    """Whether the name belongs to a format that is yet to be named."""
+    side, _, rest = name.partition(".")
+    return side in ("key", "value") and "." in rest and f"{side}.format" not in given
+
+
+def check_required(given: Mapping[str, str], *, keyed: bool) -> None:
+    """Raises OptionError with every required name that is missing."""
+    examples = {"properties.bootstrap.servers": "localhost:9092", "value.format": "json"}
+    if keyed:
+        examples["key.format"] = "json"
+    missing = sorted(name for name in examples if not given.get(name, "").strip())
+    if missing:
+        said = ", ".join(f"{name}{meant_by(name, given)}" for name in missing)
+        raise missing_options(said, missing[0], examples[missing[0]])
+
+
+def hint(name: str, supported: Mapping[str, str]) -> str:
+    """The names that can be meant, as the end of what is said of a name; empty when there are none.
+
+    Args:
+        name: The name that was given, in lower case.
+        supported: Names as declared, by their lower case.
+
+    >>> hint("subscribe", {"topic": "topic"}), hint("header", {"topic": "topic"})
+    (" (Did you mean 'topic'?)", '')
+    """
+    if name in _NOT_HERE:
+        return f" ({_NOT_HERE[name]})"
+    meant = " or ".join(f"'{each}'" for each in _meant(name, supported))
+    return f" (Did you mean {meant}?)" if meant else ""
+
+
+def meant_by(required: str, given: Iterable[str]) -> str:
+    """The given name by which a required one can be meant; empty when there is none.
+
+    >>> meant_by("properties.bootstrap.servers", ["topic", "properties.bootstrap.server"])
+    " ('properties.bootstrap.server' was given)"
+    """
+    others = [name for name in given if name != required]
+    near = get_close_matches(required, others, n=1, cutoff=_NEAR)
+    return f" ('{near[0]}' was given)" if near else ""
+
+
+def _meant(name: str, supported: Mapping[str, str]) -> Sequence[str]:
+    if name in _RENAMED:
+        meant = _RENAMED[name]
+        return [] if meant is None else [meant]
+    for_sides = [f"{side}.{name}" for side in ("key", "value")]
+    return (
+        [supported[each] for each in for_sides if each in supported]
+        or _nearest(name, supported, 1, _NEAR)
+        or _of_the_client(name, supported)
+        or _in_a_family(name)
+        or _nearest(name, _of_its_side(name, supported), 3, _LIKE)
+    )
+
+
+def _of_the_client(name: str, supported: Mapping[str, str]) -> Sequence[str]:
+    """A property of the Kafka client, under no prefix or under that of Spark's connector."""
+    bare = name.removeprefix("kafka.")
+    if bare != name or PREFIX + bare in supported or bare in _OF_CLIENTS:
+        return [PREFIX + bare]
+    return [PREFIX + bare] if bare.startswith(_PREFIXES_OF_CLIENTS) else []
+
+
+def _of_its_side(name: str, supported: Mapping[str, str]) -> Mapping[str, str]:
+    """The names that can be meant by one of the key or of the value."""
+    side = name.partition(".")[0] + "."
+    return {each: name for each, name in supported.items() if each.startswith(side)} or supported
+
+
+def _in_a_family(name: str) -> Sequence[str]:
+    """A name behind a misspelt prefix, or a prefix alone."""
+    for prefix, family in _FAMILIES.items():
+        parts = name.split(".", prefix.count("."))
+        rest = parts[prefix.count(".") :]
+        begin = ".".join(parts[: prefix.count(".")]) + "."
+        if get_close_matches(begin, [prefix], cutoff=_LIKE_A_PREFIX):
+            return [f"{prefix}{rest[0]}" if any(rest) else family.name]
+    return []
+
+
+def _nearest(name: str, supported: Mapping[str, str], most: int, likeness: float) -> Sequence[str]:
+    return [supported[found] for found in get_close_matches(name, supported, most, likeness)]

@@ -13,16 +13,15 @@ from pyspark_upsert_kafka.core.delivery_guarantee import (
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import is_secret, literal_secrets, refers
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
-from pyspark_upsert_kafka.core.options.catalog import CALL, FROM_UPSERT_SINK, OPTIONS
-from pyspark_upsert_kafka.core.options.given import (
+from pyspark_upsert_kafka.core.options.catalog import (
+    CALL,
+    FROM_UPSERT_SINK,
+    OPTIONS,
     FormatOptions,
-    check_known,
-    check_required,
-    given_options,
-    secret_warnings,
 )
+from pyspark_upsert_kafka.core.options.given import given_options
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.core.options.table import check_both_sides, option_values, table_options
+from pyspark_upsert_kafka.core.options.table import check_known, check_required, table_options
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
 
 _PLACEHOLDERS = {
@@ -46,8 +45,7 @@ def write_options(
     given = given_options(raw)
     _refuse_append(given)
     _check_not_written(OPTIONS["value.format"].read(given))
-    values = option_values(given, formats, keyed=True)
-    table = table_options(given, values, formats, keyed=True)
+    table, values = table_options(given, formats, keyed=True, end="unbounded")
     call = None if update_mode else CALL.read(given)
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)
     guarantee = DeliveryGuarantee(values["sink.delivery-guarantee"])
@@ -62,7 +60,7 @@ def write_options(
         order=None if update_mode else FROM_UPSERT_SINK.read(given),
         transactional_id_prefix=values["sink.transactional-id-prefix"],
         call=call,
-        warnings=(*secret_warnings(raw), *weak_acks(required, str(table.topics))),
+        warnings=(*given.warnings, *weak_acks(required, str(table.topics))),
     )
 
 
@@ -84,7 +82,6 @@ def _check(
         _check_exactly_once(values)
     elif not of_a_call:
         _check_from_upsert_sink(values)
-    check_both_sides(values, table, values["scan.bounded.mode"] or "unbounded")
 
 
 def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple[str, ...]:

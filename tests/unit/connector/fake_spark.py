@@ -19,7 +19,6 @@ from pyspark_upsert_kafka.connector.planning.stream_reader import (
     ReaderWithLimits,
     ReaderWithoutLimits,
     StreamReader,
-    stream_reader,
 )
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
@@ -57,7 +56,7 @@ class Query:
 
     def start(self, *, once: bool = False, available_now: bool = False) -> Query:
         """Starts or restarts the query, which finishes a batch that was planned and not finished."""
-        make = self.protocol or stream_reader
+        make = self.protocol or PROTOCOLS[0]
         made = make(table(self.options, self.columns), self.options, self.there.clock)
         self.reader = pickle.loads(pickle.dumps(made))
         self.limit = None

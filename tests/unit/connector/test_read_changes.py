@@ -25,6 +25,7 @@ from pyspark_upsert_kafka.connector import change_stream
 from pyspark_upsert_kafka.connector import read_changes as module
 from pyspark_upsert_kafka.connector.read_changes import TableChanges
 from pyspark_upsert_kafka.connector.reading import task_reading
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from tests.table_options import table_options
 from tests.unit.connector.fake_cluster import Clock, world
@@ -133,6 +134,20 @@ def refused(given: dict[str, Any] | None = None, **arguments: Any) -> str:
 def test_what_is_refused(given: dict[str, Any], arguments: dict[str, Any], sentence: str) -> None:
     """By the call, before a broker is asked."""
     assert sentence in refused(given, **arguments)
+
+
+def test_what_spark_would_show_is_no_warning(
+    topics: Topics, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A secret among the options is one that Spark prints with a plan, and here is no Spark."""
+    monkeypatch.setattr(errors, "_warned", set())
+    topics.put((1, "a"))
+
+    with changes({"properties.ssl.key.pem": "geheim"}, stop_at_end=True) as found:
+        assert len(shown(found)) == 1
+
+    assert "geheim" not in caplog.text
+    assert "Spark" not in caplog.text
 
 
 def test_no_options() -> None:

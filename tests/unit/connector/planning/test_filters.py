@@ -75,7 +75,7 @@ def test_pyspark_without_filters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(DataSourceReader, "pushFilters", raising=False)
 
     with pytest.raises(OptionError, match=r"'scan\.filter-pushdown' needs PySpark 4\.1 or newer"):
-        batch_reader(table_to_read(COLUMNS, options()), options())
+        batch_reader(COLUMNS, table_options(**ASKED))
 
 
 @needs_filters

@@ -12,7 +12,8 @@ from pyspark_upsert_kafka.connector.planning.stream_reader import (
     stream_reader,
 )
 from pyspark_upsert_kafka.core.errors import OptionError
-from tests.unit.connector.fake_cluster import World, stream_options, table, world
+from tests.table_options import table_options
+from tests.unit.connector.fake_cluster import SCHEMA, World, stream_options, table, world
 from tests.unit.connector.fake_spark import KNOWS_LIMITS, Query, needs_limits
 
 
@@ -26,7 +27,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> World:
 
 def test_the_installed_pyspark_decides():
     """It looks at the number of arguments, so one class cannot serve both."""
-    reader = stream_reader(table(stream_options()), stream_options())
+    reader = stream_reader(SCHEMA, table_options())
 
     assert type(reader) is (ReaderWithLimits if KNOWS_LIMITS else ReaderWithoutLimits)
     assert len(inspect.signature(reader.latestOffset).parameters) == (2 if KNOWS_LIMITS else 0)
@@ -37,7 +38,7 @@ def test_spark_knows_that_available_now_is_supported():
     """By isinstance."""
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-    reader = stream_reader(table(stream_options()), stream_options())
+    reader = stream_reader(SCHEMA, table_options())
 
     assert isinstance(reader, SupportsTriggerAvailableNow)
 

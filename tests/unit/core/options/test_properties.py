@@ -17,7 +17,8 @@ from pyspark_upsert_kafka.core.masking import (
     resolve,
     shown_by_spark,
 )
-from pyspark_upsert_kafka.core.options.properties import Properties, client_properties, one_spelling
+from pyspark_upsert_kafka.core.options.given import one_spelling
+from pyspark_upsert_kafka.core.options.properties import Properties, client_properties
 
 # Which properties reach the client
 
