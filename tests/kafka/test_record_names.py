@@ -257,6 +257,27 @@ def test_nothing_is_told_of_a_table_with_rows_or_deletes(broker, registry, mixed
     assert not [each for each in caplog.records if "newest messages" in each.message]
 
 
+def test_deletes_of_other_types_count_nowhere(broker, registry, capsys, caplog):
+    """Where the bytes of a key name no schema, its columns say that a tombstone is none of the table's."""
+    topic = broker.topic()
+    broker.produce(
+        topic, ('{"mail":"a"}', None), ('{"id":1}', order(1, "a")[1]), ('{"id":2}', order(2, "b")[1]), ('{"id":2}', None),
+        ('{"mail":"b"}', None), ('{"mail":"a"}', None),
+    )  # fmt: skip
+    it = options(broker, topic, value__format=NAME, **{f"value.{NAME}.url": registry.url}, **ORDERS)
+
+    assert main(["show", *arguments(it), "--count", "--output", "json"]) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert (counts["live_keys"], counts["tombstones"], counts["messages"]) == (1, 1, 3)
+    assert main(["show", *arguments(it), "--key", "id=1", "--output", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["id,name", "1,a"]
+    assert not caplog.records
+    main(["doctor", *arguments(it), "--output", "json"])
+    found = {each["check"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert found["sample"]["text"].startswith("3 messages read")
+    assert found["key-spelling"]["level"] == "ok"
+
+
 def test_keys_of_other_types_do_not_make_a_key_be_looked_for_everywhere(
     broker, registry, capsys, caplog
 ):

@@ -31,9 +31,9 @@ from pyspark_upsert_kafka.connector.format_catalog import (
 from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     DecodedSide,
     decode_side,
+    in_parts,
     with_schema_ids,
 )
-from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
 from pyspark_upsert_kafka.connector.reading.wanted_records import wanted_records
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.closing import closing

@@ -7,9 +7,9 @@ missing, the key of the message says it, if that is read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +22,32 @@ from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.batches import rows_at, with_type
-from pyspark_upsert_kafka.formats.codec import ChangeDecoder, DecodedChanges, Decoder, Side
+from pyspark_upsert_kafka.formats.codec import (
+    ChangeDecoder,
+    DecodedChanges,
+    Decoder,
+    Side,
+    TooManyMessagesError,
+)
 from pyspark_upsert_kafka.formats.row_hash import equal_keys
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
+
+T = TypeVar("T")
+
+
+def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple[RawBatch, T]]:
+    """What a batch is decoded to, in parts if the whole would become too large."""
+    try:
+        decoded = decode(batch)
+    except TooManyMessagesError as error:
+        most = error.most  # the error itself would hold all that was decoded until then
+    else:
+        yield batch, decoded
+        return
+    for at in range(0, len(batch), most):
+        yield from in_parts(batch.part(at, at + most), decode)
 
 
 def with_schema_ids(batch: RawBatch, *sides: Side | None) -> tuple[RawBatch, list[BadMessage]]:

@@ -46,7 +46,6 @@ from pyspark_upsert_kafka.connector.reading.decoded_messages import (
 )
 from pyspark_upsert_kafka.connector.reading.later_columns import LaterColumns, raise_at
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
-from pyspark_upsert_kafka.connector.reading.wanted_records import deletes_of_others
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names, warn_once
@@ -118,7 +117,6 @@ class RowDecoder:
         self, table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool = False
     ) -> None:
         self._table = table
-        self._passes_others = bool(options.record_names)
         self._shares_keys = shares_keys
         self._keep_bad = options.bad_messages_become == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
@@ -160,10 +158,9 @@ class RowDecoder:
         except SchemaStopError as stop:
             raise_at(stop, read)
         self._missing.look(read, values)
-        others = deletes_of_others(keys, values) if self._passes_others else set()
         if keys is not None:
-            self._null_keys.look_at(batch, keys, others)
-        skipped = {*(keys.skipped if keys else ()), *values.skipped, *others}
+            self._null_keys.look_at(batch, keys)
+        skipped = {*(keys.skipped if keys else ()), *values.skipped}
         # In this order: of a message with two errors, that of a schema's name is reported, else that of the key.
         found = [
             *wrong_ids, *(keys.bad if keys else ()), *values.bad, *self._bad_headers(batch)
@@ -460,14 +457,13 @@ class _NullKeys:
         self._names = names
         self._told: set[tuple[str, str]] = set()
 
-    def look_at(self, batch: RawBatch, keys: DecodedSide, passed_over: Collection[int]) -> None:
-        """Warns if a column is NULL in a key of the batch, but for those of messages that are passed over."""
+    def look_at(self, batch: RawBatch, keys: DecodedSide) -> None:
+        """Warns if a column is NULL in a key of the batch."""
         for name in self._names:
             column = keys.rows.column(name)
             if not column.null_count or (batch.topic, name) in self._told:
                 continue
             is_null = keys.read & column.is_null().to_numpy(zero_copy_only=False)
-            is_null[[*passed_over]] = False
             null = np.flatnonzero(is_null)
             if null.size:
                 self._told.add((batch.topic, name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from pyspark_upsert_kafka.connector.format_catalog import (
 from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     Mask,
     decode_side,
+    in_parts,
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.merged_partitions import merged_rows
@@ -40,12 +40,10 @@ from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
 from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import Table
-from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.formats.row_hash import row_hashes
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
-T = TypeVar("T")
 Changes = Iterator[tuple[RawBatch, Rows]]
 
 
@@ -269,19 +267,6 @@ def of_share(keys: pa.RecordBatch, share: Share) -> Mask:
     """For each row of keys whether it is of a share."""
     mask: Mask = row_hashes(keys) % share.count == share.index
     return mask
-
-
-def in_parts(batch: RawBatch, decode: Callable[[RawBatch], T]) -> Iterator[tuple[RawBatch, T]]:
-    """What a batch is decoded to, in parts if the whole would become too large."""
-    try:
-        decoded = decode(batch)
-    except TooManyMessagesError as error:
-        most = error.most  # the error itself would hold all that was decoded until then
-    else:
-        yield batch, decoded
-        return
-    for at in range(0, len(batch), most):
-        yield from in_parts(batch.part(at, at + most), decode)
 
 
 def shown_rows(

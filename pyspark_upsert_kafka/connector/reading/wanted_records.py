@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.connector.format_catalog import read_key_side, read_value_side
 from pyspark_upsert_kafka.connector.reading.decoded_messages import (
-    ChangedRows,
     DecodedSide,
     Mask,
+    decode_side,
+    in_parts,
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS
@@ -45,6 +46,7 @@ class WantedRecords:
         self._names, self._is_append = RecordNames(options.record_names), options.mode == "append"
         self._type_of_value = _record_types(self._value)
         self._type_of_key = None if self._key is None else _record_types(self._key)
+        self._key_decoder = self._key.decoder() if self._key and table.is_keyed else None
         self._key_columns = {name.lower() for name in table.key_message.names}
         self.seen: dict[str, bool] = {}
         """The full names of the types that were seen, in their order, and whether they are wanted."""
@@ -58,13 +60,21 @@ class WantedRecords:
         """
         read, _ = with_schema_ids(batch, self._key, self._value)
         kept = kept_by_beginning(read.values.column, self._keeps_value)
-        if self._is_append and read.values.nulls:
-            kept[np.flatnonzero(read.values.column.is_null())] = False
-        elif self._type_of_key is not None and read.values.nulls:
-            deletes = np.flatnonzero(read.values.column.is_null())
-            keys = read.keys.take(deletes).column
-            kept[deletes] = kept_by_beginning(keys, self._keeps_key)
+        if read.values.nulls:
+            is_delete = read.values.column.is_null().to_numpy(zero_copy_only=False)
+            kept[is_delete] = not self._is_append and self._kept_deletes(read.where(is_delete))
         return batch if kept.all() else batch.where(kept)
+
+    def _kept_deletes(self, deletes: RawBatch) -> Mask | bool:
+        """For each tombstone whether its key may be one of the table's."""
+        decoder = self._key_decoder
+        if decoder is None:
+            return True
+        parts = in_parts(deletes, lambda part: decode_side(part.keys, decoder, "key"))
+        kept = ~np.concatenate([_without_columns(keys) for _, keys in parts])
+        if self._type_of_key is not None:
+            kept &= kept_by_beginning(deletes.keys.column, self._keeps_key)
+        return kept
 
     def _keeps_value(self, beginning: bytes, is_whole: bool) -> bool | int:
         type_ = self._type_of_value and self._type_of_value(beginning, is_whole)
@@ -123,14 +133,8 @@ def kept_by_beginning(
     return kept
 
 
-def deletes_of_others(keys: DecodedSide | None, values: DecodedSide | ChangedRows) -> set[int]:
-    """The tombstones whose key has none of the key's columns, so that they delete no row of the table.
-
-    Args:
-        keys: The keys; None = they are not read.
-        values: The values.
-    """
-    if keys is None or values.nulls is None or not keys.rows.num_columns:
-        return set()
+def _without_columns(keys: DecodedSide) -> Mask:
+    """For each key whether it was read, and has none of the table's columns."""
     is_null = [column.is_null().to_numpy(zero_copy_only=False) for column in keys.rows.columns]
-    return {*np.flatnonzero(values.nulls & keys.read & reduce(np.logical_and, is_null)).tolist()}
+    found: Mask = reduce(np.logical_and, is_null, keys.read)
+    return found

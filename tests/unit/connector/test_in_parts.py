@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
+from pyspark_upsert_kafka.connector.reading.decoded_messages import in_parts
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats.codec import TooManyMessagesError
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch

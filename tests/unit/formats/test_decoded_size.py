@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pyspark_upsert_kafka.connector.reading.task_reading import in_parts
+from pyspark_upsert_kafka.connector.reading.decoded_messages import in_parts
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.formats import decoded_size
