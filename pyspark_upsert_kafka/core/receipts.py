@@ -51,6 +51,8 @@ class Call:
         topics: Topics of the sink.
         content: A digest of what the batch holds, the same when it runs again.
         sink: A digest of what the sink is: its options and the columns of its rows; empty = not known.
+        options: A digest of its options alone; empty = not known.
+        finishes: Whether the batch was begun by the same sink with other columns, as before a new start of the query that has more.
     """
 
     prefix: str
@@ -61,6 +63,8 @@ class Call:
     topics: tuple[str, ...]
     content: str
     sink: str = ""
+    options: str = ""
+    finishes: bool = False
 
     def to_text(self) -> str:
         """The call as an option that `upsert_sink` passes on; `call_of_text` reads it."""
@@ -93,6 +97,7 @@ class Call:
         about = {
             "tasks": self.tasks, "call": self.number, "content": self.content, "topic": self.topics_text,
             **({"sink": self.sink} if self.sink else {}),
+            **({"options": self.options} if self.options else {}),
         }  # fmt: skip
         return GroupOffset(min(self.topics), 0, self.batch + 1, json.dumps(about))
 
@@ -145,6 +150,8 @@ class Preparation:
             not known.
         unwritten: Tasks of another sink, which has begun the batch: it may be begun anew once it is sure that none of them has
             written, and that no later call of the batch was begun.
+        may_finish: Whether only the columns of that sink are other ones: if no batch has a later call, it is the same sink, and its
+            batch may be finished.
     """
 
     commits_receipt: bool
@@ -152,6 +159,7 @@ class Preparation:
     warnings: tuple[str, ...] = ()
     begun: int | None = None
     unwritten: range = range(0)
+    may_finish: bool = False
 
 
 def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True) -> Preparation:
@@ -175,7 +183,12 @@ def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True
     if not may_begin:
         raise OptionError(_like_another_call(call))
     if before is not None and is_begun:
-        return Preparation(commits_receipt=True, unwritten=range(before.tasks))
+        return Preparation(
+            commits_receipt=True,
+            unwritten=range(before.tasks),
+            # Of a first batch nobody knows which calls it was to have.
+            may_finish=call.number == 0 < call.batch and _has_same_options(call, before),
+        )
     if before is None:
         warnings = (_no_receipt(call),) if call.batch else ()
         return Preparation(commits_receipt=True, warnings=warnings)
@@ -221,6 +234,7 @@ class _Written:
     tasks: int
     content: str
     sink: str
+    options: str
     begun: int | None
 
 
@@ -230,12 +244,14 @@ def _read(call: Call, found: GroupOffset, *, any_sink: bool = False) -> _Written
         about = json.loads(found.metadata)
         topics = str(about["topic"])
         # Earlier versions say neither which sink it was nor when.
-        sink, begun = str(about.get("sink", "")), about.get("begun")
+        sink, options = (str(about.get(name, "")) for name in ("sink", "options"))
+        begun = about.get("begun")
         written = _Written(
             found.offset - 1,
             int(about["tasks"]),
             str(about["content"]),
             sink,
+            options,
             None if begun is None else int(begun),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -250,7 +266,14 @@ def _read(call: Call, found: GroupOffset, *, any_sink: bool = False) -> _Written
 
 
 def _is_another_sink(call: Call, written: _Written) -> bool:
-    return bool(call.sink and written.sink and written.sink != call.sink)
+    is_known = bool(call.sink and written.sink)
+    if call.finishes and _has_same_options(call, written):
+        return False
+    return is_known and written.sink != call.sink
+
+
+def _has_same_options(call: Call, written: _Written) -> bool:
+    return bool(call.options) and written.options == call.options
 
 
 def _check_same(call: Call, written: _Written, *, any_sink: bool) -> None:

@@ -228,8 +228,8 @@ _OpenTransaction = Callable[[str], TransactionalSender]
 """Opens a sender with a transactional id."""
 
 
-def prepare(call: Call, open_: _OpenTransaction, *, may_begin: bool = True) -> None:
-    """Prepares a call on the driver, before any of its tasks starts.
+def prepare(call: Call, open_: _OpenTransaction, *, may_begin: bool = True) -> Call:
+    """Prepares a call on the driver, before any of its tasks starts, and returns it as the tasks are to know it.
 
     The driver commits its receipt first, so that a batch that runs again with another number of tasks is refused.
 
@@ -253,17 +253,21 @@ def prepare(call: Call, open_: _OpenTransaction, *, may_begin: bool = True) -> N
         if found is None and call.batch == 0:
             warn_once(*_queries_before(call, driver))
         if todo.unwritten:
-            _begin_anew(call, driver, open_, todo.unwritten)
+            later = replace(call, number=call.number + 1)
+            of_later = driver.committed(call.receipt.topic, later.driver_id)
+            if todo.may_finish and of_later is None:
+                return replace(call, finishes=True)
+            check_unwritten(call, of_later)
+            _fence_unwritten(call, open_, todo.unwritten)
         for task in todo.fenced:
             open_(call.transactional_id(task)).close()
         if todo.commits_receipt:
             driver.begin()
             driver.commit(call.driver_receipt(time.time()))
+    return call
 
 
-def _begin_anew(
-    call: Call, driver: TransactionalSender, open_: _OpenTransaction, tasks: range
-) -> None:
+def _fence_unwritten(call: Call, open_: _OpenTransaction, tasks: range) -> None:
     """Fences off the tasks of a sink with other options or columns, which has begun the batch and has written nothing of it.
 
     So it is when the rows could not be read, as where a new start of the query has more columns.
@@ -271,11 +275,9 @@ def _begin_anew(
     Raises:
         OptionError: Something of the batch was written.
     """
-    topic, later = call.receipt.topic, replace(call, number=call.number + 1)
-    check_unwritten(call, driver.committed(topic, later.driver_id))
     for task in tasks:
         with closing(open_(call.transactional_id(task))) as late:
-            check_unwritten(call, late.committed(topic))
+            check_unwritten(call, late.committed(call.receipt.topic))
 
 
 def _queries_before(call: Call, driver: TransactionalSender) -> list[str]:

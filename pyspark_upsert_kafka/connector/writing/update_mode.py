@@ -283,9 +283,10 @@ def _prepared(rows: DataFrame, batch_id: int, options: WriteOptions, raw: Given)
     topics = options.table.topics.names
     this_call = SinkCall(prefix, sink, servers, rows.semanticHash())
     with _call_numbers.numbered(this_call, running) as numbered:
-        call = Call(prefix, running.query, numbered.number, batch_id, tasks, topics, content, sink)
-        prepare(call, transactions(options), may_begin=not numbered.is_known_by_it)
-        yield call
+        call = Call(
+            prefix, running.query, numbered.number, batch_id, tasks, topics, content, sink, digest(*_options(raw, options))
+        )  # fmt: skip
+        yield prepare(call, transactions(options), may_begin=not numbered.is_known_by_it)
 
 
 def _write(rows: DataFrame, options: Mapping[str, str]) -> None:
@@ -344,14 +345,17 @@ def sink_identity(
         rows: The columns of the rows that are written.
         table: What they are written as.
     """
+    return digest(*_options(raw, options), *_columns(rows.fields), *_columns(table.physical))
+
+
+def _options(raw: Mapping[str, str], options: WriteOptions) -> list[str]:
     of_table = options.table
     key_format = "" if of_table.key_format is None else of_table.key_format.name
-    parts = [
+    return [
         *of_table.primary_key, key_format, of_table.value_format.name, of_table.key_prefix,
         str(of_table.value_holds_key), *(f"{name} {key}" for name, key in of_table.metadata),
-        options.sequence_by or "", *_format_options(raw), *_columns(rows.fields), *_columns(table.physical),
+        options.sequence_by or "", *_format_options(raw),
     ]  # fmt: skip
-    return digest(*parts)
 
 
 def _format_options(raw: Mapping[str, str]) -> list[str]:

@@ -137,6 +137,41 @@ def test_what_another_sink_has_written_is_not_begun_anew():
         check_unwritten(CALL, found)
 
 
+ALONE = replace(CALL, options="0p7s")
+"""A call of a sink whose options are known for themselves."""
+
+
+@pytest.mark.parametrize(
+    ("call", "begun_by", "may_finish"),
+    [
+        (ALONE, {"sink": "narrow"}, True),
+        (ALONE, {"sink": "another", "options": "0ther"}, False),
+        (ALONE, {"sink": "of a version before", "options": ""}, False),
+        (replace(ALONE, number=1), {"sink": "narrow", "number": 1}, False),
+        (replace(ALONE, batch=0), {"sink": "narrow", "batch": 0}, False),
+    ],
+)
+def test_a_batch_that_was_begun_with_other_columns_may_be_finished(call, begun_by, may_finish):
+    """If the options are the same, and no call of the batch was before it; of batch 0 nobody knows which calls it was to have."""
+    found = replace(call, **begun_by).receipt
+
+    assert preparation(call, found).may_finish is may_finish
+
+
+def test_what_is_finished_takes_all_columns_of_its_options():
+    """Tasks that have written with other columns are done; the number of tasks and the rows count as ever."""
+    finishing, narrow = replace(ALONE, finishes=True), replace(ALONE, sink="narrow")
+
+    assert is_written(finishing, narrow.receipt)
+    assert is_written(finishing, finishing.receipt)
+    assert not is_written(finishing, replace(narrow, batch=11).receipt)
+    for other in ({"options": "0ther"}, {"tasks": 3}):
+        with pytest.raises(OptionError):
+            is_written(finishing, replace(narrow, **other).receipt)
+    with pytest.raises(CheckpointError):
+        is_written(finishing, replace(narrow, content="77").receipt)
+
+
 def test_no_receipt_is_no_question_for_the_first_batch_only():
     """A later batch without any receipt may be one whose receipts are gone: that is told, with what follows."""
     assert preparation(replace(CALL, batch=0), None) == Preparation(commits_receipt=True)

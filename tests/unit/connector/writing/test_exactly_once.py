@@ -248,6 +248,36 @@ def test_a_batch_that_is_begun_is_not_begun_anew_by_another_sink(later):
     assert kafka.receipts == before
 
 
+def test_a_batch_that_is_half_written_is_finished_with_more_columns():
+    """As where a driver was killed after some tasks had written, and columns came until the query started again, and once more."""
+    kafka, narrow = FakeKafka(), replace(CALL, options="alone")
+    prepare(narrow, kafka.open)
+    write(kafka, b"a", call=narrow, task=0)
+    for sink, failing in (("wide", "send"), ("wider", "answer"), ("widest", "")):
+        call = prepare(replace(narrow, sink=sink), kafka.open)
+        write(kafka, b"a", call=call, task=0)
+        kafka.fails = failing
+        try:
+            write(kafka, b"b", call=call, task=1)
+        except (BrokerError, DeliveryError):
+            kafka.fails = ""
+    last = prepare(replace(narrow, sink="widest", batch=6), kafka.open)
+    write(kafka, b"c", call=last)
+
+    assert kafka.values == [b"a", b"b", b"c"]
+
+
+def test_a_batch_of_a_prefix_with_two_sinks_is_not_finished_with_other_columns():
+    """A call that any batch before had says that the other sink may have begun it, where sinks change places."""
+    kafka, narrow = FakeKafka(), replace(CALL, options="alone")
+    prepare(replace(narrow, batch=4, number=1, sink="wide"), kafka.open)
+    prepare(narrow, kafka.open)
+    write(kafka, b"a", call=narrow)
+
+    with pytest.raises(OptionError, match="by a sink with other options or other columns"):
+        prepare(replace(narrow, sink="wide"), kafka.open)
+
+
 def test_a_query_without_receipts_is_told_of(caplog, monkeypatch):
     """One warning, when a later batch finds none."""
     monkeypatch.setattr(errors, "_warned", set())

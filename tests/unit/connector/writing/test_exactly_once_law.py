@@ -49,22 +49,22 @@ class ExactlyOnce(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.kafka = FakeKafka()
-        self.call = Call("sink", "query", 0, 0, 0, ("t",), "1f3b")
+        self.call = Call("sink", "query", 0, 0, 0, ("t",), "1f3b", "narrow", "alone")
         self.attempts: list[Attempt] = []
         self.done: set[int] = set()
         self.calls: list[Call] = []
 
-    @rule(tasks=st.integers(1, 4))
-    def a_driver_plans_the_batch(self, tasks: int) -> None:
-        """A run of the query begins the batch, or begins it again; another number of tasks is refused."""
-        call = replace(self.call, tasks=tasks)
+    @rule(tasks=st.integers(1, 4), columns=st.sampled_from(["narrow", "wide", "wider"]))
+    def a_driver_plans_the_batch(self, tasks: int, columns: str = "") -> None:
+        """A run of the query begins the batch, or begins it again; another number of tasks is refused, other columns in the first one."""
+        begun = self.call
+        call = replace(begun, tasks=tasks, sink=columns or begun.sink, finishes=False)
         try:
-            prepare(call, self.kafka.open)
+            self.call = prepare(call, self.kafka.open)
         except OptionError:
-            assert self.call.tasks != tasks
+            assert begun.tasks != tasks or (not begun.batch and begun.sink != call.sink)
             return
-        self.call = call
-        self.calls.append(call)
+        self.calls.append(self.call)
         self.done.clear()
 
     @precondition(lambda self: self.call.tasks)
