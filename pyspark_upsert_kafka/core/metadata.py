@@ -58,6 +58,9 @@ class Detail(Enum):
 SCHEMA_IDS = {"key": Detail.KEY_SCHEMA_ID, "value": Detail.VALUE_SCHEMA_ID}
 """The values of these headers, by sides: there Confluent's serializers name the schema of a side, if not before its bytes."""
 
+IN_HEADERS = frozenset({Detail.HEADERS, *SCHEMA_IDS.values()})
+"""For which of them a client reads the headers of messages."""
+
 ALL_DETAILS = frozenset(Detail)
 
 

@@ -129,7 +129,8 @@ class ReadSettings:
         properties: The client's properties.
         read_committed: Whether messages of open and aborted transactions stay unseen.
         fail_on_data_loss: Whether lost offsets are an error; else a warning is logged.
-        details: What batches have of messages beside key, value and offset.
+        details: What batches have of messages beside key, value and offset. A client fetches headers for any of `IN_HEADERS`, and
+            `PooledReader` takes the ids of schemas out of them.
         outage_s: How long brokers that are all away are waited for, in seconds; 0 = no longer than for any answer.
         checks: When it is checked whether data is lost.
     """

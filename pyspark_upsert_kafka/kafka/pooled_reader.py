@@ -204,7 +204,9 @@ class PooledReader(ABC, Generic[C]):
                 checks=checks,
             )
             fetch.renewed = partial(self._renewed, properties, range_, clients)
-            yield from fetch.batches()
+            for batch in fetch.batches():
+                batch.keep_of_headers(self._settings.details)
+                yield batch
             fetch.close()
         clients.give_back()
         if range_.size:

@@ -10,9 +10,10 @@ from itertools import accumulate, compress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
 
 if TYPE_CHECKING:
-    from pyspark_upsert_kafka.core.metadata import Detail, Headers
+    from pyspark_upsert_kafka.core.metadata import Headers
 
 BAD_HEADERS = (
     "the key of a header is not UTF-8, so the client can read none of the message's headers"
@@ -75,15 +76,19 @@ class RawBatch:
             bad = {places[at]: why for at, why in self.bad_headers.items() if at in places}
         return self._of_each_column(lambda column: _where(column, mask), bad)
 
-    def take_schema_ids(self, wanted: Collection[Detail]) -> None:
-        """Takes out of the headers those that name schemas; of several with the name the last one counts, as Confluent has it."""
-        if not wanted or not any(self.headers):
-            return
-        last: list[dict[str, bytes | None]] = [dict(each) for each in self.headers]
-        for detail in wanted:
+    def keep_of_headers(self, details: Collection[Detail]) -> None:
+        """Takes those out of the headers that name schemas, if they are wanted, and drops headers that are not wanted themselves.
+
+        Of several with the name the last one counts, as Confluent has it.
+        """
+        wanted = [each for each in SCHEMA_IDS.values() if each in details]
+        last = [dict(each) for each in self.headers] if wanted and any(self.headers) else []
+        for detail in wanted if last else ():
             values = [each.get(detail.value) for each in last]
             if any(value is not None for value in values):
                 self.schema_ids[detail] = BytesColumn.of(values)
+        if Detail.HEADERS not in details:
+            self.headers.clear()
 
     @classmethod
     def joined(cls, parts: Sequence[RawBatch]) -> RawBatch:

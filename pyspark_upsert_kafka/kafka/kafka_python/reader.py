@@ -22,7 +22,7 @@ from kafka.errors import CorruptRecordException
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
+from pyspark_upsert_kafka.core.metadata import IN_HEADERS, Detail
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.client_pool import Pool
@@ -252,8 +252,7 @@ class KafkaPythonFetcher:
         details: frozenset[Detail],
     ) -> None:
         self._consumer, self._cluster, self._details = consumer, cluster, details
-        self._schema_ids = details.intersection(SCHEMA_IDS.values())
-        self._wants_headers = bool(self._schema_ids) or Detail.HEADERS in details
+        self._wants_headers = not details.isdisjoint(IN_HEADERS)
         self._partition = ClientPartition(range_.topic, range_.partition)
         self.errors = errors_of(consumer)
         self.errors.clear()
@@ -357,7 +356,7 @@ class KafkaPythonFetcher:
             for at in unreadable:
                 headers[at], bad_headers[at] = (), BAD_HEADERS
         times = [_timestamp(record.timestamp_type, record.timestamp) for record in timestamps]
-        batch = RawBatch(
+        return RawBatch(
             self._partition.topic,
             self._partition.partition,
             BytesColumn.of(record.key for record in records),
@@ -369,10 +368,6 @@ class KafkaPythonFetcher:
             [_leader_epoch(record) for record in epochs],
             bad_headers,
         )
-        batch.take_schema_ids(self._schema_ids)
-        if Detail.HEADERS not in self._details:
-            batch.headers.clear()
-        return batch
 
 
 def _timestamp(kind: int, ms: int | None) -> tuple[int, int]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail, Headers
+from pyspark_upsert_kafka.core.metadata import IN_HEADERS, Detail, Headers
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.client_pool import Pool
@@ -226,12 +226,8 @@ class LibrdkafkaFetcher:
             types_and_ms = np.fromiter(pairs, np.int64, 2 * len(messages))
             batch.timestamp_types.extend(numbers(types_and_ms[::2]))
             batch.timestamps.extend(numbers(types_and_ms[1::2]))
-        ids = self._details.intersection(SCHEMA_IDS.values())
-        if ids or Detail.HEADERS in self._details:
+        if not self._details.isdisjoint(IN_HEADERS):
             _append_headers(messages, batch)
-            batch.take_schema_ids(ids)
-        if Detail.HEADERS not in self._details:
-            batch.headers.clear()
         if Detail.LEADER_EPOCH in self._details:
             batch.leader_epochs.extend(map(ck.Message.leader_epoch, messages))
         return batch

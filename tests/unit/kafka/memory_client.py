@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.metadata import Headers
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
@@ -24,6 +25,9 @@ Log = Mapping[int, tuple[bytes | None, bytes | None]]
 
 TOPICS: dict[str, list[Log]] = {}
 """The partitions of each topic."""
+
+HEADERS: dict[tuple[str, int, int], Headers] = {}
+"""The headers of messages that have any, by topic, partition and offset."""
 
 
 def bounds_of(topic: str, partition: int) -> Bounds:
@@ -89,8 +93,14 @@ class MemoryFetcher:
         log = TOPICS[self._topic][self._partition]
         found = list(islice((at for at in sorted(log) if position <= at < end), 2))
         keys, values = [log[at][0] for at in found], [log[at][1] for at in found]
+        headers = [HEADERS.get((self._topic, self._partition, at), ()) for at in found]
         batch = RawBatch(
-            self._topic, self._partition, BytesColumn.of(keys), BytesColumn.of(values), found
+            self._topic,
+            self._partition,
+            BytesColumn.of(keys),
+            BytesColumn.of(values),
+            found,
+            headers=headers,
         )
         return Fetched(batch, found[-1] + 1 if found else end)
 

@@ -15,12 +15,13 @@ from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import BatchReader
 from pyspark_upsert_kafka.connector.writing.delivery import SentMessages, open_sender, transactions
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
-from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
+from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.kafka.clients import load_client, load_sending_client
+from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client, load_sending_client
 from tests.table_options import table_options
 from tests.unit.kafka import memory_client
 
@@ -67,6 +68,31 @@ def test_a_client_that_only_reads_is_enough_to_read_a_table(memory):
 
     rows = sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
     assert rows == [("2", "b"), ("3", "c"), ("4", "d")]
+
+
+@pytest.mark.parametrize(
+    ("details", "ids", "headers"),
+    [
+        ({Detail.TIMESTAMP}, {}, []),
+        ({Detail.VALUE_SCHEMA_ID}, {Detail.VALUE_SCHEMA_ID: [b"7", None]}, []),
+        ({Detail.KEY_SCHEMA_ID}, {}, []),
+        ({Detail.HEADERS}, {}, [[("__value_schema_id", b"7")], ()]),
+        (
+            {Detail.HEADERS, Detail.VALUE_SCHEMA_ID},
+            {Detail.VALUE_SCHEMA_ID: [b"7", None]},
+            [[("__value_schema_id", b"7")], ()],
+        ),
+    ],
+)
+def test_what_is_wanted_of_headers(memory, monkeypatch, details, ids, headers):
+    """A client gives them all; ids of schemas are taken out of them, and what nobody wants is dropped, whatever client it is."""
+    monkeypatch.setitem(memory_client.HEADERS, ("t", 0, 5), [("__value_schema_id", b"7")])
+    settings = ReadSettings.of(reading(), frozenset(details))
+
+    first, *_ = load_client("memory").reader(settings).read(Range("t", 0, 5, 7))
+
+    assert first.schema_ids == ids
+    assert first.headers == headers
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ def test_schema_ids_are_taken_out_of_headers() -> None:
                  [(value, b"")], [("x", b"5"), (key, None)]],
     )  # fmt: skip
 
-    found.take_schema_ids([Detail.KEY_SCHEMA_ID, Detail.VALUE_SCHEMA_ID])
+    found.keep_of_headers([Detail.KEY_SCHEMA_ID, Detail.VALUE_SCHEMA_ID])
 
+    assert found.headers == []
     assert found.schema_ids == {Detail.VALUE_SCHEMA_ID: [b"3", None, None, b"", None]}

@@ -86,7 +86,7 @@ def decoded(messages: list[Message], columns: StructType, given: dict[str, str])
         list(range(len(messages))),
         headers=[headers for _, _, headers in messages],
     )  # fmt: skip
-    batch.take_schema_ids(SCHEMA_IDS.values())
+    batch.keep_of_headers(SCHEMA_IDS.values())
     return decoder.decode(batch)
 
 
@@ -264,7 +264,7 @@ def test_a_snapshot_shares_keys_whichever_way_they_name_their_schema(registry):
         "orders", 0, BytesColumn.of(m[0] for m in messages), BytesColumn.of(m[1] for m in messages),
         list(range(40)), headers=[m[2] for m in messages],
     )  # fmt: skip
-    batch.take_schema_ids(SCHEMA_IDS.values())
+    batch.keep_of_headers(SCHEMA_IDS.values())
 
     shares = [KeyShares(table, options).of(batch, Share(at, 2, 1, 40)) for at in range(2)]
 

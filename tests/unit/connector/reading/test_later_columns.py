@@ -487,7 +487,7 @@ def test_a_schema_that_a_header_names(registry: FakeRegistry) -> None:
         [7, 9],
         headers=[[], [("__value_schema_id", bare[:5])]],
     )
-    batch.take_schema_ids(SCHEMA_IDS.values())
+    batch.keep_of_headers(SCHEMA_IDS.values())
 
     with pytest.raises(SchemaChangedError) as raised:
         stream.decoder.decode(batch)
