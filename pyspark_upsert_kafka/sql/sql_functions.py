@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.sql.function_forms import (
     spark_expression,
 )
 from pyspark_upsert_kafka.sql.sql_types import (
+    MOST_DIGITS,
     NESTED,
     NUMBERS,
     TEXTS,
@@ -186,8 +187,22 @@ def _type_in(*kinds: str) -> ResultType:
 
 
 def _type_of_rounded(arguments: Arguments) -> str | None:
-    """The type of the number; None for a DECIMAL, since rounding changes its digits."""
-    return None if kind_of(arguments[0]) == "DECIMAL" else _type_in(*NUMBERS)(arguments)
+    """The type of the number; of a DECIMAL by the rules of Flink's ``LogicalTypeMerging``, None if its digits are not known."""
+    number, *digits = arguments
+    if kind_of(number) != "DECIMAL":
+        return _type_in(*NUMBERS)(arguments)
+    known = decimal_digits(number)
+    if known is None:
+        return None
+    precision, scale = map(int, known)
+    kept = int(digits[0].sql()) if digits else 0
+    if kept < 0:
+        return f"DECIMAL({min(precision + 1, MOST_DIGITS)}, 0)"
+    return (
+        f"DECIMAL({precision - scale + kept + 1}, {kept})"
+        if kept < scale
+        else f"DECIMAL({precision}, {scale})"
+    )
 
 
 def _only_decimal(arguments: Arguments) -> None:

@@ -19,10 +19,22 @@ NESTED = ("ARRAY", "MAP", "STRUCT")
 
 
 def kind_of(node: exp.Expr) -> str:
-    """The name of a value's type."""
+    """The name of a value's type; of a DECIMAL and a FLOAT or DOUBLE it is DOUBLE, which sqlglot takes for DECIMAL."""
     if isinstance(node, exp.Null):
         return "NULL"
-    return "UNKNOWN" if node.type is None else str(node.type.this.name)
+    kind = "UNKNOWN" if node.type is None else str(node.type.this.name)
+    return "DOUBLE" if kind == "DECIMAL" and _is_approximate(node) else kind
+
+
+def _is_approximate(node: exp.Expr) -> bool:
+    value = node.unnest().unalias()
+    if isinstance(value, exp.Column):
+        parts = _selected(value)
+    elif type(value) in _OF_ARITHMETIC:
+        parts = [value.this, value.expression]
+    else:
+        parts = _branches(value)
+    return any(kind_of(each) in APPROXIMATE for each in parts)
 
 
 def parts_of(kind: exp.DataType) -> list[exp.DataType]:
@@ -46,7 +58,7 @@ def decimal_digits(node: exp.Expr) -> tuple[str, str] | None:
 
 
 _Digits = tuple[int, int]
-_MOST_DIGITS = 38
+MOST_DIGITS = 38
 _LEAST_SCALE = 6
 """Digits behind the point that a product or a quotient of too many digits keeps, if it has so many."""
 
@@ -96,19 +108,26 @@ def _digits_of_column(column: exp.Column) -> _Digits | None:
     source = _source(column)
     if not isinstance(source, exp.Subquery):
         return None if source is None else _declared(column)
-    names = [each.alias_or_name for each in source.selects]
-    if column.name not in names:
-        return None
-    return _of_queries(source.this, names.index(column.name))
+    return _merged([_digits(each) for each in _selected(column)])
 
 
-def _of_queries(query: exp.Expr, at: int) -> _Digits | None:
-    """The digits of a query's column, by its place: of queries with UNION and the like, what is common to them."""
+def _selected(column: exp.Column) -> list[exp.Expr]:
+    """What queries select into a column: of queries with UNION and the like several values; empty = it is a table's."""
+    source = _source(column)
+    names = (
+        [each.alias_or_name for each in source.selects] if isinstance(source, exp.Subquery) else []
+    )
+    if source is None or column.name not in names:
+        return []
+    return _selected_at(source, names.index(column.name))
+
+
+def _selected_at(query: exp.Expr, at: int) -> list[exp.Expr]:
     if isinstance(query, exp.Subquery):
-        return _of_queries(query.this, at)
+        return _selected_at(query.this, at)
     if isinstance(query, exp.SetOperation):
-        return _merged([_of_queries(query.left, at), _of_queries(query.right, at)])
-    return _digits(query.selects[at].unalias()) if isinstance(query, exp.Select) else None
+        return [*_selected_at(query.left, at), *_selected_at(query.right, at)]
+    return [query.selects[at].unalias()] if isinstance(query, exp.Select) else []
 
 
 def _common(values: Sequence[exp.Expr]) -> _Digits | None:
@@ -125,8 +144,8 @@ def _merged(found: Sequence[_Digits | None]) -> _Digits | None:
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         return None
-    whole = min(max(precision - scale for precision, scale in known), _MOST_DIGITS)
-    scale = min(max(scale for _, scale in known), _MOST_DIGITS - whole)
+    whole = min(max(precision - scale for precision, scale in known), MOST_DIGITS)
+    scale = min(max(scale for _, scale in known), MOST_DIGITS - whole)
     return whole + scale, scale
 
 
@@ -136,10 +155,10 @@ def _fitting(precision: int, scale: int) -> _Digits:
     >>> _fitting(21, 4), _fitting(41, 10), _fitting(60, 4)
     ((21, 4), (38, 7), (38, 4))
     """
-    if precision <= _MOST_DIGITS:
+    if precision <= MOST_DIGITS:
         return precision, scale
-    kept = max(_MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
-    return _MOST_DIGITS, kept
+    kept = max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
+    return MOST_DIGITS, kept
 
 
 def _of_sum(one: _Digits, other: _Digits) -> _Digits:

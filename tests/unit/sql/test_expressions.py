@@ -65,6 +65,18 @@ def spark_of(expression: str) -> str:
         ("SUM(price * page)", "CAST(SUM(price * CAST(page AS DECIMAL(10, 0))) AS DECIMAL(38, 2))"),
         ("SUM(price * price)", "CAST(SUM(price * price) AS DECIMAL(38, 4))"),
         ("SUM(price * (1 - 0.25))", "CAST(SUM(price * (CAST(1 AS DECIMAL(10, 0)) - CAST(0.25 AS DECIMAL(3, 2)))) AS DECIMAL(38, 4))"),
+        # With a DOUBLE or a FLOAT a DECIMAL is a DOUBLE in both.
+        ("SUM(price * ratio)", "CAST(SUM(price * ratio) AS DOUBLE)"),
+        ("SUM(-(price + part) * page)", "CAST(SUM(-(price + part) * page) AS DOUBLE)"),
+        ("SUM(CASE WHEN flag THEN price ELSE ratio END)", "CAST(SUM(CASE WHEN flag THEN price ELSE ratio END) AS DOUBLE)"),
+        ("AVG(price * ratio)", "CAST(AVG(price * ratio) AS DOUBLE)"),
+        ("FLOOR(price * ratio)", "CAST(FLOOR(price * ratio) AS DOUBLE)"),
+        ("SUM(ROUND(price, 1))", "CAST(SUM(CAST(ROUND(price, 1) AS DECIMAL(10, 1))) AS DECIMAL(38, 1))"),
+        ("SUM(ROUND(price))", "CAST(SUM(CAST(ROUND(price) AS DECIMAL(9, 0))) AS DECIMAL(38, 0))"),
+        ("SUM(ROUND(price * price, -2))", "CAST(SUM(CAST(ROUND(price * price, -2) AS DECIMAL(22, 0))) AS DECIMAL(38, 0))"),
+        ("SUM(ROUND(price, 5))", "CAST(SUM(CAST(ROUND(price, 5) AS DECIMAL(10, 2))) AS DECIMAL(38, 2))"),
+        # A whole number has ten digits in a CASE, in both, so that fewer are left behind the point.
+        ("SUM(CASE WHEN flag THEN CAST(price AS DECIMAL(38, 32)) ELSE 0 END)", "CAST(SUM(CASE WHEN flag THEN CAST(price AS DECIMAL(38, 32)) ELSE 0 END) AS DECIMAL(38, 28))"),
         ("SUM(price / 3)", "CAST(SUM(price / CAST(3 AS DECIMAL(10, 0))) AS DECIMAL(38, 13))"),
         ("AVG(page)", "CAST(SUM(page) DIV COUNT(page) AS INT)"),
         ("AVG(ratio)", "CAST(AVG(ratio) AS DOUBLE)"),
@@ -213,6 +225,9 @@ def test_what_takes_the_zone_of_the_session(query: str, why: str | None) -> None
         ("SELECT SUM(p) AS y FROM (SELECT price AS p FROM views UNION ALL SELECT -price * 0.1 FROM views) AS u",
          ("SELECT CAST(SUM(u.p) AS DECIMAL(38, 3)) AS y FROM (SELECT views.price AS p FROM {table_0} AS views UNION ALL "
           "SELECT -views.price * CAST(0.1 AS DECIMAL(2, 1)) AS _col_0 FROM {table_0} AS views) AS u")),
+        ("SELECT SUM(p) AS y FROM (SELECT price AS p FROM views UNION ALL SELECT price * ratio FROM views) AS u",
+         ("SELECT CAST(SUM(u.p) AS DOUBLE) AS y FROM (SELECT views.price AS p FROM {table_0} AS views UNION ALL "
+          "SELECT views.price * views.ratio AS _col_0 FROM {table_0} AS views) AS u")),
         ("SELECT SUM(page / 2) FILTER (WHERE page / 2 / 3 > 1) AS y FROM views",
          ("SELECT CAST(SUM(CAST(views.page DIV (2) AS INT)) FILTER(WHERE CAST(CAST(views.page DIV (2) AS INT) DIV (3) AS INT) > 1) "
          "AS INT) AS y FROM {table_0} AS views")),

@@ -52,7 +52,7 @@ def test_forms_name_their_arguments(name: str) -> None:
         ("TIMESTAMPADD(HOUR, 1, day_)", "CAST(CAST(day_ AS TIMESTAMP_NTZ) + 1 * INTERVAL '1' HOUR AS TIMESTAMP_NTZ)"),
         ("LTRIM(region, 'x')", "CAST(LTRIM('x', region) AS STRING)"),
         ("CONCAT(region)", "CAST(CONCAT(region) AS STRING)"),
-        ("ROUND(price, 1)", "ROUND(price, 1)"),
+        ("ROUND(price, 1)", "CAST(ROUND(price, 1) AS DECIMAL(10, 1))"),
         ("SIGN(price)", "CAST(SIGN(price) AS DECIMAL(10, 2))"),
         ("CEILING(ratio)", "CAST(CEIL(ratio) AS DOUBLE)"),
         ("TO_TIMESTAMP_LTZ(user_id)", "CAST(TIMESTAMP_MILLIS(user_id) AS TIMESTAMP)"),
