@@ -75,6 +75,8 @@ _LAST_EVENTS_MS = 2_000
 """How long events that are on their way may take."""
 
 _LONGEST_S = 10.0
+_SERVER_S = 30.0
+"""How long a program that ends waits for a server of Spark Connect, which may have gone."""
 
 
 class ProgressListener(StreamingQueryListener):
@@ -104,7 +106,7 @@ class ProgressListener(StreamingQueryListener):
         self._written = WrittenBatches()
         self._runs: Mapping[str, QueryRuns] = {}
         self._is_removed_at_exit = False
-        _RemovalFromClient(self).start()
+        _RemovalFromClient.prepare(self)
 
     @property
     def batches(self) -> Mapping[str, QueryBatch]:
@@ -237,17 +239,32 @@ class _RemovalFromClient(threading.Thread):
     """Removes a listener from a session of Spark Connect when the main thread ends, also with an exception.
 
     The client has a thread that waits for the server's events until its last listener is removed, and Python waits for that thread
-    before it calls what is registered with ``atexit``. So a program that fails would never end. This thread does not keep Python
-    from ending.
+    before it calls what is registered with ``atexit``. So a program that fails would never end. Python first ends the pools of
+    threads that the client's requests need: it calls in turn what was registered to end before threads, the last one first.
     """
 
     def __init__(self, listener: StreamingQueryListener) -> None:
         super().__init__(name="removal of a ProgressListener from a client", daemon=True)
         self._listener = listener
+        self._is_due = threading.Event()
+
+    @classmethod
+    def prepare(cls, listener: StreamingQueryListener) -> None:
+        """When a listener is made: over Spark Connect nobody calls it from outside."""
+        removal = cls(listener)
+        removal.start()
+        import concurrent.futures.thread  # noqa: F401 - which registers the end of its pools: before this one
+
+        threading._register_atexit(removal.remove)  # type: ignore[attr-defined] # noqa: SLF001 - Python has no other way
+
+    def remove(self) -> None:
+        """Removes it, and waits for that, unless the server does not answer."""
+        self._is_due.set()
+        self.join(_SERVER_S)
 
     def run(self) -> None:
         """The thread."""
-        threading.main_thread().join()
+        self._is_due.wait()
         if not is_remote():
             return
         with suppress(

@@ -95,6 +95,7 @@ def test_a_client_of_spark_connect_ends(connect_server: str, tmp_path: Path, las
     done = subprocess.run(program, capture_output=True, text=True, timeout=600, check=False)
 
     assert "listens" in done.stdout
+    assert "UserWarning" not in done.stderr, "PySpark could not remove the listener any more"
     if last == "the program is done":
         assert done.returncode == 0, done.stderr
     else:
