@@ -94,7 +94,9 @@ def _measure(part: str, given: argparse.Namespace) -> None:
         "date": datetime.now(timezone.utc).date().isoformat(),
         "pyspark": pyspark.__version__,
     }
-    measured = _measured() | {part: about | found}
+    # Tables that are only read are another measurement than those that are merged.
+    name = part if found.get("merges", True) else f"{part}-read"
+    measured = _measured() | {name: about | found}
     MEASURED.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
 
 

@@ -33,7 +33,8 @@ def _where(found: dict) -> str:
         else ("beside other work, so without times; core-seconds are then somewhat higher")
     )
     if not found["quiet"] and "tables" in found:
-        beside = "beside much other work: without it, seconds are fewer"
+        load = f" (a load average of {found['load']:.0f})" if "load" in found else ""
+        beside = f"beside much other work{load}: without it, seconds are fewer"
     return f"Measured on {found['date']} with PySpark {found['pyspark']}, two cores and the broker on the same machine, {beside}."
 
 
@@ -180,6 +181,7 @@ TABLES: dict[str, Callable[[dict], list[str]]] = {
     "executors": executors_table,
     "week": growth_table,
     "tables": tables_table,
+    "tables-read": tables_table,
     "direct": growth_table,
 }
 """The table of each part."""

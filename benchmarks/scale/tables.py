@@ -6,6 +6,7 @@ writes to Spark's `noop` sink, and what merging costs is not in the numbers.
 
 from __future__ import annotations
 
+import os
 import re
 import statistics
 import tempfile
@@ -46,7 +47,14 @@ def measure(*, count: int) -> dict:
             f"{count} tables in turn, {_AT_A_TIME} at a time": tables.in_turn(topics, "turn"),
         }
         spark.stop()
-    return {"tables": count, "changes": CHANGES, "merges": sink_of is not None, "shapes": found}
+    merges, load = sink_of is not None, os.getloadavg()[2]
+    return {
+        "tables": count,
+        "changes": CHANGES,
+        "merges": merges,
+        "load": load,
+        "shapes": found,
+    }
 
 
 Sink = Callable[[DataFrame, int], None]
@@ -114,12 +122,16 @@ class _Tables:
         most = dict.fromkeys(_held(), 0.0)
         for _ in range(2):
             self._produce(topics)
-            left, running, began = list(topics), [], time.monotonic()
+            left, running, began = list(topics), {}, time.monotonic()
             with _cores() as used:
                 while left or running:
-                    running = [query for query in running if query.isActive]
+                    ended = [topic for topic, query in running.items() if not query.isActive]
+                    left += [
+                        each for each in ended if _may_be_started_again(each, running.pop(each))
+                    ]
                     while left and len(running) < _AT_A_TIME:
-                        running.append(self._start(left.pop(), run, availableNow=True))
+                        topic = left.pop()
+                        running[topic] = self._start(topic, run, availableNow=True)
                     most = {name: max(value, most[name]) for name, value in _held().items()}
                     time.sleep(0.2)
             seconds.append(time.monotonic() - began)
@@ -152,10 +164,7 @@ class _Tables:
         for topic in topics:
             end = self._produced(topic)
             while True:
-                if (error := queries[topic].exception()) is not None:
-                    if not why_it_ended(error).restart:
-                        raise RuntimeError(topic) from error
-                    print(f"scale: {topic} is started again: {why_it_ended(error)}", flush=True)
+                if _may_be_started_again(topic, queries[topic]):
                     queries[topic] = self._start(topic, run, processingTime="1 second")
                 progress = queries[topic].lastProgress
                 ends = progress and progress["sources"][0]["endOffset"]
@@ -169,6 +178,17 @@ class _Tables:
             return consumer.get_watermark_offsets(TopicPartition(topic, 0))[1]
         finally:
             consumer.close()
+
+
+def _may_be_started_again(topic: str, query: StreamingQuery) -> bool:
+    """Whether a query has ended for a reason that may pass."""
+    error = query.exception()
+    if error is None:
+        return False
+    if not why_it_ended(error).restart:
+        raise RuntimeError(topic) from error
+    print(f"scale: {topic} is started again: {why_it_ended(error)}", flush=True)
+    return True
 
 
 def _read(end_offset: object) -> int:
