@@ -19,6 +19,7 @@ from urllib.request import (
     HTTPHandler,
     HTTPRedirectHandler,
     HTTPSHandler,
+    ProxyHandler,
     Request,
     build_opener,
 )
@@ -77,20 +78,24 @@ class Deadline:
         return min(left_s, self.silence_s)
 
 
-def answer_to(request: Request, tls: ssl.SSLContext, deadline: Deadline) -> Answer:
+def answer_to(
+    request: Request, tls: ssl.SSLContext, deadline: Deadline, *, by_proxy: bool = True
+) -> Answer:
     """Sends a request and gives the answer, whatever its status is.
 
     Args:
         request: The request, to an address of ``http`` or ``https``.
         tls: Whom to trust.
         deadline: Until when the answer must be here.
+        by_proxy: Whether it is sent by the proxy of the environment, if that names one.
 
     Raises:
         OSError: No connection, none that is trusted, or the time is over.
         HTTPException: What comes is no answer by HTTP, or it is not whole.
         AnswerTooLargeError: It has more than `MOST_BYTES`.
     """
-    opener = build_opener(_Http(deadline), _Https(deadline, tls), _NoRedirects)
+    proxies = ProxyHandler(None if by_proxy else {})
+    opener = build_opener(_Http(deadline), _Https(deadline, tls), _NoRedirects, proxies)
     try:
         response = opener.open(request, timeout=deadline.timeout_s())
     except HTTPError as error:

@@ -88,7 +88,7 @@ def http_server(
                 self.wfile.write(piece)
                 self.wfile.flush()
 
-        do_POST = do_GET  # noqa: N815
+        do_POST = do_PUT = do_GET  # noqa: N815
 
         def log_message(self, *args):
             """Keep the test's output clean."""

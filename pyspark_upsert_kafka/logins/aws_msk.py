@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -20,6 +21,8 @@ from botocore.session import Session
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
+from pyspark_upsert_kafka.http_request import Deadline
+from pyspark_upsert_kafka.logins.aws_requests import answered_until, bounded_session
 from pyspark_upsert_kafka.logins.rented_kafka import msk_region
 from pyspark_upsert_kafka.logins.token_providers import PROVIDER, Ask, config_entries
 
@@ -29,6 +32,9 @@ _NAMES = (
 """Of the entries in ``sasl.oauthbearer.config``."""
 
 _LIFE_S = 900
+_TIMEOUT_S = 9.0
+"""For all answers that credentials need; a little less than `LoginTokens` waits, which knows less of what happened."""
+
 _SERVICE = "kafka-cluster"
 _ACTION = "kafka-cluster:Connect"
 _NAME = "pyspark-upsert-kafka"
@@ -49,10 +55,11 @@ def provider(given: Mapping[str, str]) -> Ask:
     region = _region(given.get("bootstrap.servers", ""), Session(profile=profile))
 
     def ask(_: str) -> tuple[str, float]:
-        session = Session(
-            profile=profile
-        )  # another one keeps what it has read of files that change
-        return token(_credentials(session, config), region)
+        with answered_until(Deadline(time.monotonic() + _TIMEOUT_S, _TIMEOUT_S)):
+            session = bounded_session(
+                profile
+            )  # another one keeps what it read of files that change
+            return token(_credentials(session, config), region)
 
     return ask
 

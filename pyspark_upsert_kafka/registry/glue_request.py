@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.masking import OutsideText
+from pyspark_upsert_kafka.http_request import Deadline
 from pyspark_upsert_kafka.registry.rest import PATIENCE, Patience
 
 _BUSY = frozenset(
@@ -50,6 +51,9 @@ _NOT_KNOWN = frozenset(
         "UnrecognizedClientException",
     }
 )
+
+_UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What botocore raises, beside its own errors, of answers that are none of Amazon's."""
 
 _CREDENTIALS = (
     "Give credentials of AWS to the driver and to each executor: by the role of the machine or the pod, by environment "
@@ -140,11 +144,14 @@ def call(  # noqa: PLR0913
         BrokerError: Glue does not answer, or refuses for a reason that ``refusals`` does not have.
     """
     from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
 
     deadline = time.monotonic() + patience.all_s
     for attempt in count():
+        silent_s = patience.silent_s
+        until = Deadline(max(deadline, time.monotonic() + silent_s), silent_s)
         try:
-            return _answer(access, action, asked, patience)
+            return _answer(access, action, asked, until)
         except ClientError as error:
             code, said = str(error.response.get("Error", {}).get("Code")), _said(error)
             if code in refusals:
@@ -154,6 +161,11 @@ def call(  # noqa: PLR0913
         except BotoCoreError as error:
             said = _shown(str(error)).rstrip(".")
             _raise_if_final(access, error, said)
+        except (ResponseParserError, *_UNREADABLE) as error:
+            said = _shown(f"{type(error).__name__}: {error}").rstrip(".")
+            raise BrokerError(
+                f"{access} gives an answer to {action} that cannot be read: {said}. {_is_it_glue(access)}"
+            ) from None
         pause_s = patience.backoff.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:
             break
@@ -165,26 +177,23 @@ def call(  # noqa: PLR0913
 
 
 def _answer(
-    access: GlueAccess, action: str, asked: Mapping[str, Any], patience: Patience
+    access: GlueAccess, action: str, asked: Mapping[str, Any], until: Deadline
 ) -> Mapping[str, Any]:
     from botocore import xform_name
 
-    client = _client(access, patience.silent_s)
-    answer: Mapping[str, Any] = getattr(client, xform_name(action))(**asked)
+    from pyspark_upsert_kafka.logins.aws_requests import answered_until
+
+    with answered_until(until):
+        answer: Mapping[str, Any] = getattr(_client(access), xform_name(action))(**asked)
     return answer
 
 
 @lru_cache(maxsize=100)
-def _client(access: GlueAccess, silent_s: float) -> Any:
+def _client(access: GlueAccess) -> Any:
     from botocore.config import Config
 
     # `call` sends a request again, as it is done for other registries.
-    once = Config(
-        connect_timeout=silent_s,
-        read_timeout=silent_s,
-        retries={"total_max_attempts": 1},
-        user_agent_extra="pyspark-upsert-kafka",
-    )
+    once = Config(retries={"total_max_attempts": 1}, user_agent_extra="pyspark-upsert-kafka")
     region, endpoint = access.found_region(), access.endpoint
     return _session().create_client("glue", region, endpoint_url=endpoint, config=once)
 
@@ -192,9 +201,9 @@ def _client(access: GlueAccess, silent_s: float) -> Any:
 @lru_cache(maxsize=1)
 def _session() -> Any:
     """One for all clients: its credentials are asked for once, and renewed before they end."""
-    from botocore.session import Session
+    from pyspark_upsert_kafka.logins.aws_requests import bounded_session
 
-    return Session()
+    return bounded_session()
 
 
 def forget_clients() -> None:
@@ -243,8 +252,13 @@ def _refused(access: GlueAccess, action: str, code: str, said: str, on: str) -> 
             f"These credentials are refused. {_CREDENTIALS}, and see that they have not expired."
         )
     else:
-        advice = f"Is it a registry of AWS Glue that '{access.option_prefix}endpoint' and '{access.option_prefix}region' name?"
+        advice = _is_it_glue(access)
     return BrokerError(f"{access} refuses {action}: {said}. {advice}")
+
+
+def _is_it_glue(access: GlueAccess) -> str:
+    prefix = access.option_prefix
+    return f"Is it a registry of AWS Glue that '{prefix}endpoint' and '{prefix}region' name?"
 
 
 def _raise_if_final(access: GlueAccess, error: Exception, said: str) -> None:
@@ -252,10 +266,14 @@ def _raise_if_final(access: GlueAccess, error: Exception, said: str) -> None:
     from botocore.exceptions import ConnectionError as NotConnected
     from botocore.exceptions import HTTPClientError, SSLError
 
+    from pyspark_upsert_kafka.logins.aws_requests import NoAnswerError
+
     if isinstance(error, SSLError):
         raise BrokerError(
             f"{access} is not trusted: {said}. Name the certificate of its authority by the environment variable "
             "'AWS_CA_BUNDLE'."
         ) from None
+    if isinstance(error, NoAnswerError):
+        raise BrokerError(f"{access} cannot be asked: {said}. {_is_it_glue(access)}") from None
     if not isinstance(error, (HTTPClientError, NotConnected)):
         raise BrokerError(f"{access} cannot be asked: {said}. {_CREDENTIALS}.") from None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -21,12 +23,14 @@ from pyspark_upsert_kafka.registry.glue_client import (
 from pyspark_upsert_kafka.registry.glue_request import GlueAccess, call, forget_clients
 from pyspark_upsert_kafka.registry.rest import Patience
 from pyspark_upsert_kafka.registry.unknown_ids import UnknownIds
-from tests.http_server import SILENCE
+from tests.http_server import SILENCE, Answer, Endless, http_server
 from tests.local_glue import CREDENTIALS
+from tests.unit.registry import fake_glue
 from tests.unit.registry.fake_glue import FakeGlue, error
 
 V1, V2 = UUID(int=1), UUID(int=2)
-QUICK = Patience(silent_s=0.2, all_s=0.5, backoff=Backoff(0.01, 0.02, random=lambda: 0.5))
+QUICK = Patience(silent_s=120, all_s=0.5, backoff=Backoff(0.01, 0.02, random=lambda: 0.5))
+UNHEARD = replace(QUICK, silent_s=0.2)
 NOT_THERE = error("EntityNotFoundException", "Schema version is not found.")
 TEXT = '"long"'
 
@@ -290,13 +294,15 @@ def test_what_is_asked_again(glue, busy):
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "said", "patience"),
     [
-        (error("ThrottlingException", "Rate exceeded"), "ThrottlingException: Rate exceeded"),
-        (SILENCE, "Read timeout on endpoint URL"),
+        (error("ThrottlingException", "Rate exceeded"), "ThrottlingException: Rate", QUICK),
+        (SILENCE, "Read timeout on endpoint URL|did not come in time", UNHEARD),
+        ((200, Endless(b" ", 0.02)), "The answer of .* did not come in time", UNHEARD),
     ],
+    ids=["busy", "silent", "a byte now and then, without an end"],
 )
-def test_how_long_it_is_waited_for(glue, answer, said):
+def test_how_long_it_is_waited_for(glue, answer, said, patience):
     """The error says what came at last; a query that is started again goes on."""
     glue.answers["GetSchemaVersion"] = [answer]
     with pytest.raises(
@@ -309,8 +315,47 @@ def test_how_long_it_is_waited_for(glue, answer, said):
             {"SchemaVersionId": str(V1)},
             {},
             on="x",
-            patience=QUICK,
+            patience=patience,
         )
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_an_answer_without_an_end(glue, status):
+    """It is not held in memory, and not asked for again."""
+    glue.answers["GetSchemaVersion"] = [(status, Endless(b"x" * 65_536))]
+    with pytest.raises(
+        BrokerError,
+        match=r"The answer of .* has more than 16 MB\. Is it .* that 'value\.avro-glue\.endpoint'",
+    ):
+        schema_of_version(access(glue), V1)
+    assert len(glue.asked) == 1
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(bytes(50_000_000)), b"[" * 100_000, b"[1]", b'"text"', b"1", b"null", b"\xff"],
+    ids=["small until it is unpacked", "nested without an end", "a list", "a text", "a number", "null", "no text"],
+)  # fmt: skip
+def test_an_answer_that_is_none(glue, status, content):
+    """It is told in a sentence, never an error of Python; nothing is unpacked, since nobody has asked for that."""
+    packed = {"Content-Encoding": "gzip"} if content[:1] == b"\x1f" else {}
+    with (
+        http_server(lambda _: Answer(status, content, packed)) as url,
+        pytest.raises((BrokerError, SchemaError), match=r"cannot be read: |is malformed|refuses"),
+    ):
+        schema_of_version(GlueAccess("value.avro-glue.", None, url), V1)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(glue, status):
+    """What was signed goes to nobody else."""
+    with fake_glue.serving() as other:
+        other.schema(V1, "AVRO", TEXT)
+        glue.answers["GetSchemaVersion"] = [(status, other.url)]
+        with pytest.raises(BrokerError, match="is a redirect, which is not followed"):
+            schema_of_version(access(glue), V1)
+        assert other.asked == []
 
 
 @pytest.mark.usefixtures("glue")
