@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,10 @@ class PrefixedDecoder:
         )
 
 
+Prefixes = Callable[[pa.LargeBinaryArray], pa.LargeBinaryArray]
+"""From messages the prefix of each."""
+
+
 class DecoderByPrefix:
     """Decodes messages of several kinds, each told by what it begins with.
 
@@ -74,6 +78,7 @@ class DecoderByPrefix:
         compile_decoder: Compiles the decoder of all messages with a prefix; it is given them with their prefix. Where
             it raises a SchemaError, each of these messages is bad; with an UnknownSchemaError the next ones need not be.
         target: The columns.
+        prefixes_of: The same as ``prefix_of``, of many messages at once; None = one after the other.
     """
 
     def __init__(
@@ -81,8 +86,9 @@ class DecoderByPrefix:
         prefix_of: Callable[[bytes], bytes],
         compile_decoder: Callable[[bytes], Decoder],
         target: pa.Schema,
+        prefixes_of: Prefixes | None = None,
     ) -> None:
-        self._prefix_of, self._target = prefix_of, target
+        self._prefix_of, self._prefixes_of, self._target = prefix_of, prefixes_of, target
         # Refusals are kept too: one may cost a compilation. They do not push out the decoders.
         self._compile = lru_cache(maxsize=_KEPT)(compile_decoder)
         self._kept = lru_cache(maxsize=_KEPT)(self._decoder_or_refusal)
@@ -99,25 +105,30 @@ class DecoderByPrefix:
         ends = pc.min_max(column_of(messages))
         prefix = self._prefix_of(ends["min"].as_py())
         if prefix == self._prefix_of(ends["max"].as_py()):  # then so begin all between the two
-            return self._decoded(prefix, messages)
-        budget, parts = Budget(len(messages)), []
-        for prefix, places in self._places(messages).items():
-            decoded = self._decoded(prefix, some_of(messages, places))
+            return _decoded(self._decoder(prefix, messages, 0), messages)
+        budget, parts, bad = Budget(len(messages)), [], dict[int, str]()
+        for prefix, places in self._groups(messages):
+            decoder = self._decoder(prefix, messages, places[0])
+            if isinstance(decoder, Refusal):
+                bad.update(dict.fromkeys(places.tolist(), decoder.reason))
+                continue
+            decoded = _decoded(decoder, some_of(messages, places))
             budget.take(decoded.rows.nbytes)
-            parts.append((np.array(places), decoded))
+            parts.append((places, decoded))
+        if bad:
+            refused = Decoded(nulls(self._target, len(bad)), dict(enumerate(bad.values())))
+            budget.take(refused.rows.nbytes)
+            parts.append((np.fromiter(bad, np.int64, len(bad)), refused))
         return merge_by_position(parts)
 
-    def _decoded(self, prefix: bytes, messages: Sequence[bytes]) -> Decoded:
-        try:
-            return self._decoder(prefix).decode(messages)
-        except SchemaStopError as stop:
-            stop.at(messages[0])
-
-    def _decoder(self, prefix: bytes) -> Decoder:
+    def _decoder(self, prefix: bytes, messages: Sequence[bytes], first: int) -> Decoder:
+        """The decoder of messages with a prefix, the first of which is at a place."""
         try:
             return self._kept(prefix)
         except UnknownSchemaError as error:
             return Refusal(str(error), self._target)
+        except SchemaStopError as stop:
+            stop.at(messages[first])
 
     def _decoder_or_refusal(self, prefix: bytes) -> Decoder:
         try:
@@ -127,8 +138,29 @@ class DecoderByPrefix:
         except SchemaError as error:
             return Refusal(str(error), self._target)
 
-    def _places(self, messages: Sequence[bytes]) -> Mapping[bytes, list[int]]:
-        places: defaultdict[bytes, list[int]] = defaultdict(list)
-        for at, message in enumerate(messages):
-            places[self._prefix_of(message)].append(at)
-        return places
+    def _groups(self, messages: Sequence[bytes]) -> Iterator[tuple[bytes, Any]]:
+        """The prefixes, and where the messages of each are, in order.
+
+        What several messages begin with comes first: no garbage does that, and there may be no time to look all of it up.
+        """
+        if self._prefixes_of is None:
+            found = pa.array([self._prefix_of(message) for message in messages], _BYTES)
+        else:
+            found = self._prefixes_of(column_of(messages))
+        encoded = found.dictionary_encode()
+        prefixes, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+        counts = np.bincount(codes)
+        ends = np.cumsum(counts)
+        # Numbers of two bytes are sorted by their digits.
+        order = np.argsort(
+            codes.astype(np.uint16) if len(counts) <= 1 << 16 else codes, kind="stable"
+        )
+        for code in np.argsort(counts == 1, kind="stable").tolist():
+            yield prefixes[code], order[ends[code] - counts[code] : ends[code]]
+
+
+def _decoded(decoder: Decoder, messages: Sequence[bytes]) -> Decoded:
+    try:
+        return decoder.decode(messages)
+    except SchemaStopError as stop:
+        stop.at(messages[0])

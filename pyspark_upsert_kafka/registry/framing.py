@@ -232,6 +232,15 @@ def id_part(message: bytes) -> bytes:
     return message[: _GUID_LENGTH if message[:1] == _GUID else _ID_LENGTH]
 
 
+def _id_parts(messages: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    """The same of many messages."""
+    of_ids = pc.binary_slice(messages, 0, _ID_LENGTH)
+    are_guids = pc.starts_with(messages, _GUID)
+    if not pc.any(are_guids).as_py():
+        return of_ids
+    return pc.if_else(are_guids, pc.binary_slice(messages, 0, _GUID_LENGTH), of_ids)
+
+
 def id_in(part: bytes) -> SchemaId:
     """The schema that the first bytes of a message name. Raises SchemaError if they name none."""
     if part[:1] == _GUID and len(part) == _GUID_LENGTH:
@@ -262,4 +271,4 @@ def decoder_by_id(
                 raise
             raise UnknownSchemaError(f"{str(error).removesuffix('.')}{hint}") from None
 
-    return DecoderByPrefix(id_part, of_prefix, target)
+    return DecoderByPrefix(id_part, of_prefix, target, _id_parts)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
@@ -191,7 +192,10 @@ def decoder_by_version(
             return compile_decoder(version, _LENGTH)
         return _InflatingDecoder(compile_decoder(version, 0), target)
 
-    return DecoderByPrefix(lambda message: message[:_LENGTH], of_prefix, target)
+    def headers_of(messages: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+        return pc.binary_slice(messages, 0, _LENGTH)
+
+    return DecoderByPrefix(lambda message: message[:_LENGTH], of_prefix, target, headers_of)
 
 
 def _is_header(prefix: bytes) -> bool:
