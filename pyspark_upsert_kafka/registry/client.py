@@ -78,26 +78,31 @@ def schema_of_id(
         SchemaError: It is malformed, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
-    unknown.raise_if_remembered((access, schema_id, context))
-    try:
-        return _schema_of_id(access, schema_id, type_, context)
-    except UnknownSchemaError as error:
-        unknown.add((access, schema_id, context), str(error))
-        raise
+    return _schema_of_id(access, schema_id, type_, context, unknown)
 
 
 @lru_cache(maxsize=10_000)
 def _schema_of_id(
-    access: Access, schema_id: SchemaId, type_: str, context: str
+    access: Access, schema_id: SchemaId, type_: str, context: str, unknown: UnknownIds
 ) -> RegisteredSchema:
     if isinstance(schema_id, UUID):
-        origin, path = f"The schema with the GUID {schema_id}", f"/schemas/guids/{schema_id}"
+        named = f"The schema with the GUID {schema_id}"
+    else:
+        named = f"Schema id {schema_id}" + (f" of the context {context!r}" if context else "")
+    with unknown.asking(access, (schema_id, context), named):
+        return _asked(access, schema_id, type_, context, named)
+
+
+def _asked(
+    access: Access, schema_id: SchemaId, type_: str, context: str, origin: str
+) -> RegisteredSchema:
+    if isinstance(schema_id, UUID):
+        path = f"/schemas/guids/{schema_id}"
         missing = f"{origin} is not in the schema registry, if that knows schemas by GUIDs at all, as Confluent's does from 8.0 on"
         answer = request(access, path, {404: missing}, refused=UnknownSchemaError, any_404=True)
         return _registered(access, answer, origin, type_, context)
-    origin, path = f"Schema id {schema_id}", f"/schemas/ids/{schema_id}"
+    path = f"/schemas/ids/{schema_id}"
     if context:
-        origin += f" of the context {context!r}"
         path += f"?subject={quote(context, safe='')}"
     missing = f"{origin} is not in the schema registry"
     answer = request(access, path, {404: missing}, refused=UnknownSchemaError)

@@ -129,24 +129,20 @@ def schema_of_version(
         SchemaError: Glue's answer is malformed.
         BrokerError: Glue does not answer, or refuses.
     """
-    unknown.raise_if_remembered((access, version))
-    try:
-        return _schema_of_version(access, version)
-    except UnknownSchemaError as error:
-        unknown.add((access, version), str(error))
-        raise
+    return _schema_of_version(access, version, unknown)
 
 
 @lru_cache(maxsize=10_000)
-def _schema_of_version(access: GlueAccess, version: UUID) -> RegisteredSchema:
+def _schema_of_version(access: GlueAccess, version: UUID, unknown: UnknownIds) -> RegisteredSchema:
     origin = f"The schema version {version}"
 
-    def unknown(said: str) -> UnknownSchemaError:
+    def not_there(said: str) -> UnknownSchemaError:
         return UnknownSchemaError(f"{origin} is not in the registries of {access} ({said}).")
 
-    refusals = {_NOT_THERE: unknown, _INVALID: unknown}
+    refusals = {_NOT_THERE: not_there, _INVALID: not_there}
     asked = {"SchemaVersionId": str(version)}
-    return _registered(call(access, "GetSchemaVersion", asked, refusals, on=_ANY), origin)
+    with unknown.asking(access, version, origin):
+        return _registered(call(access, "GetSchemaVersion", asked, refusals, on=_ANY), origin)
 
 
 @lru_cache(maxsize=1_000)

@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.formats.record_names import RecordNames
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
-from pyspark_upsert_kafka.registry import framing
+from pyspark_upsert_kafka.registry import client, framing
 from pyspark_upsert_kafka.registry.glue_framing import header_of
 from tests.table_options import table_options
 
@@ -187,12 +187,12 @@ def test_a_message_whose_type_is_not_known_is_kept(avro, message):
     assert [bad.index for bad in rows.bad] == [0]
 
 
-def test_an_id_that_the_registry_learns_later_counts_then(avro, monkeypatch):
+def test_an_id_that_the_registry_learns_later_counts_then(avro):
     """That an id is unknown is not kept for good."""
     records = records_of(options_of(avro.url))
     assert len(records.of(a_batch(of_id(50, A_CUSTOMER)))) == 1
     avro.schema(50, CUSTOMER)
-    monkeypatch.setattr("pyspark_upsert_kafka.registry.client._UNKNOWN._known", {})
+    client._UNKNOWN._registries.clear()
 
     assert len(records.of(a_batch(of_id(50, A_CUSTOMER)))) == 0
 
