@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
+    NewPartitions,
     NewTopic,
     ResourceType,
 )
@@ -81,6 +82,7 @@ class Broker:
 
     servers: str
     admin: AdminClient = field(repr=False)
+    idle: list[Producer] = field(default_factory=list, repr=False)
 
     def topic(self, partitions: int = 1, **config: str) -> str:
         """Creates a topic with a unique name; ``cleanup_policy='compact'`` sets ``cleanup.policy``."""
@@ -91,8 +93,16 @@ class Broker:
 
     def delete(self, topic: str) -> None:
         """Deletes a topic, and waits until the broker no longer knows it: the controller has deleted it first."""
+        self.idle.clear()  # another topic of that name is not the one that they know
         self.admin.delete_topics([topic])[topic].result()
         while topic in self.admin.list_topics(timeout=30).topics:
+            time.sleep(0.05)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        """Gives a topic more partitions, and waits until the broker says so."""
+        self.idle.clear()  # they know the partitions that there were
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
+        while len(self.admin.list_topics(topic, timeout=30).topics[topic].partitions) != partitions:
             time.sleep(0.05)
 
     def create(self, topic: str, partitions: int = 1) -> None:
@@ -156,8 +166,12 @@ class Broker:
         partition: int | None = None,
         **config: object,
     ) -> None:
-        """Sends (key, value[, headers]) messages and waits for them; text is encoded."""
-        producer = self.producer(**config)
+        """Sends (key, value[, headers]) messages and waits for them; text is encoded.
+
+        The next call has the producer of this one: a new one waits half a second for the id that keeps the order.
+        """
+        reused = not config
+        producer = self.idle.pop() if reused and self.idle else self.producer(**config)
         where = {} if partition is None else {"partition": partition}
         undelivered: list[KafkaError] = []
 
@@ -177,6 +191,8 @@ class Broker:
                     producer.poll(0.1)
         assert producer.flush(600) == 0
         assert not undelivered, undelivered[0]
+        if reused:
+            self.idle.append(producer)
 
     def messages(self, topic: str) -> list[Message]:
         """All committed messages of a topic, by partition and offset."""
@@ -187,6 +203,7 @@ class Broker:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,  # at the end of a partition there is nothing to wait for
             }
         )
         partitions = consumer.list_topics(topic, timeout=120).topics[topic].partitions

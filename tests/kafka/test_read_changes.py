@@ -13,7 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-from confluent_kafka.admin import NewPartitions
 
 from pyspark_upsert_kafka import (
     CheckpointError,
@@ -131,7 +130,7 @@ def test_new_partitions_and_topics(changes: Changes, broker: Broker) -> None:
     found = changes(
         topic, **{"topic-pattern": f"{topic}.*", "scan.topic-partition-discovery.interval": "1 s"}
     )  # fmt: skip
-    broker.admin.create_partitions([NewPartitions(topic, 2)])[topic].result()
+    broker.grow(topic, 2)
     broker.produce(topic, row(1, "a"), partition=1)
     assert shown(next(found)) == [(1, "a", "upsert")]
     broker.create(f"{topic}-more")

@@ -6,12 +6,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from confluent_kafka.admin import NewPartitions
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.kafka.messages import partition_of
 from tests.conftest import Broker
-from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered
+from tests.kafka.conftest import CLIENTS, Edge, messages, numbered
 
 pytestmark = pytest.mark.long(
     "waits for what a producer asks once a second, and for a broker that restarts"
@@ -25,21 +24,11 @@ def edge(request: pytest.FixtureRequest, broker: Broker) -> Edge:
     return Edge(client, broker.servers, with_metadata=not batches)
 
 
-def grow(broker: Broker, topic: str, partitions: int) -> None:
-    """Gives a topic more partitions, and waits until brokers say so."""
-    broker.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result()
-    assert eventually(
-        lambda: (
-            len(broker.admin.list_topics(topic, timeout=30).topics[topic].partitions) == partitions
-        )
-    )
-
-
 def test_a_producer_that_waited_knows_new_partitions(broker: Broker, edge: Edge) -> None:
     """The next task's keys go where every other producer puts them, not where they went before."""
     topic = broker.topic(2)
     edge.send(topic, *numbered(200))
-    grow(broker, topic, 7)
+    broker.grow(topic, 7)
     time.sleep(1.0)  # the producer waits for its next task
 
     with edge.sender(topic) as sender:
@@ -60,7 +49,7 @@ def test_a_producer_that_waited_knows_new_partitions_after_an_outage(
     """While no broker says how many there are by now, nothing goes where it went before."""
     topic, edge = stoppable_broker.topic(2), edge.at(stoppable.bootstrap_servers)
     edge.send(topic, *numbered(200))
-    grow(stoppable_broker, topic, 7)
+    stoppable_broker.grow(topic, 7)
     stoppable.stop()
     time.sleep(1.0)  # the producer waits for its next task
     with ThreadPoolExecutor() as pool:

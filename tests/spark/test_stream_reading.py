@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import NewPartitions
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -227,11 +226,6 @@ def test_trigger_once_and_min_offsets(spark: SparkSession, broker: Broker, tmp_p
     assert {batch: len(found) for batch, found in sink.rows.items()} == {0: 5, 1: 1, 2: 4}
 
 
-def partition_count(broker: Broker, topic: str) -> int:
-    """How many partitions the broker says that a topic has."""
-    return len(broker.admin.list_topics(topic, timeout=30).topics[topic].partitions)
-
-
 @pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 def test_new_partitions_and_topics_of_a_running_query(
     spark: SparkSession, broker: Broker, tmp_path: Path
@@ -252,9 +246,7 @@ def test_new_partitions_and_topics_of_a_running_query(
     sink = Batches(tmp_path)
     with running(sink.start(frame, processingTime="0 seconds")):
         eventually(lambda: 0 in sink.rows, "the first batch")
-        added = broker.admin.create_partitions([NewPartitions(topic, 2)])
-        added[topic].result()
-        eventually(lambda: partition_count(broker, topic) == 2, "the broker has the new partition")
+        broker.grow(topic, 2)
         broker.produce(topic, message(1), message(2), partition=1)
         broker.create(f"{pattern}-new")
         broker.produce(f"{pattern}-new", message(3))
