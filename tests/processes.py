@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,13 @@ NEVER_FENCED = {"broker.session.timeout.ms": "600000"}
 """A setting of brokers: one that gets no processor for nine seconds would be fenced, and no topic could be created for a moment."""
 
 _FOLDER = "folder of shared services"
-_WITH_SPARK = ("gw0", "gw1", "gw2")
+_ORDER = {
+    "gw0": ("spark", "unit", "other"),
+    "gw1": ("spark", "unit", "other"),
+    "gw2": ("other", "unit", "spark"),
+    "gw3": ("other", "unit", "spark"),
+}
+"""Which tests a process runs first, next and last: those of a folder in ``tests``, or of another one."""
 
 _WITH_SECURED_BROKER = tuple(
     f"tests/kafka/test_{name}.py" for name in ("doctor", "port_protocol", "security", "tls")
@@ -25,21 +33,33 @@ _WITH_SECURED_BROKER = tuple(
 """Files with tests of the broker that asks who its clients are: it is started once, by the process that runs them."""
 
 
-class SparkInSome(LoadFileScheduling):
-    """Each file goes to one process; those with Spark to three of them, while there are others for the rest.
+class ByFolder(LoadFileScheduling):
+    """Each file goes to one process; those with Spark to two of them, those of brokers to two others, as long as there are some.
 
-    A Spark session takes 25 s of CPU time until it is warm. Tests of a broker wait more than they work.
+    A Spark session takes 25 s of CPU time until it is warm. Tests of a broker wait more than they work, unit tests only work:
+    side by side they leave no core without work.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file = str(super()._split_scope(nodeid))
         return _WITH_SECURED_BROKER[0] if file in _WITH_SECURED_BROKER else file
 
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The number of each test: to look for it in the list of all takes seconds for ten thousand."""
+        return {test: number for number, test in enumerate(self.collection or ())}
+
     def _assign_work_unit(self, node: Any) -> None:
-        with_spark = node.gateway.id in _WITH_SPARK
-        fitting = (each for each in self.workqueue if each.startswith("tests/spark/") == with_spark)
-        self.workqueue.move_to_end(next(fitting, next(iter(self.workqueue))), last=False)
-        super()._assign_work_unit(node)
+        order = _ORDER.get(node.gateway.id, ("unit", "other", "spark"))
+        file = min(self.workqueue, key=partial(_place, order))
+        tests = self.assigned_work[node][file] = self.workqueue.pop(file)
+        node.send_runtest_some([self._numbers[test] for test, ended in tests.items() if not ended])
+
+
+def _place(order: Sequence[str], file: str) -> int:
+    """How many kinds of files come before this one."""
+    folder = file.split("/")[1]
+    return order.index(folder if folder in order else "other")
 
 
 class Processes:
@@ -66,9 +86,9 @@ class Processes:
             registry = self._running.enter_context(LocalRegistry())
             self._file("registry").write_text(registry.url)
 
-    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> SparkInSome | None:
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> ByFolder | None:
         """For ``--dist=loadfile``."""
-        return SparkInSome(config, log) if config.option.dist == "loadfile" else None
+        return ByFolder(config, log) if config.option.dist == "loadfile" else None
 
     def pytest_unconfigure(self) -> None:
         """Ends what was started."""
