@@ -16,13 +16,16 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(READY)
 	$(BIN)/python -m pyspark_upsert_kafka demo
 
-# Five processes on two cores, file by file: tests wait much.
+# Five processes on two cores, file by file: tests wait much. Class archives would take longer than they save for one run.
 PROCESSES := --numprocesses=5 --dist=loadfile --no-loadscope-reorder
+
+# Compiling all that is installed takes longer than the rest, and most of it is never imported: Python compiles what it needs.
+PIP_INSTALL := pip install --quiet --no-compile
 
 # What pytest runs: these files and folders, or those that ARGS names.
 tests_or = $(if $(filter tests/%,$(ARGS)),,$(1)) $(ARGS)
 
-test: $(READY) $(CLASS_ARCHIVES)
+test: $(READY)
 	$(BIN)/python -m pytest -m "not long and not alone" $(PROCESSES) $(ARGS)
 
 .PHONY: test-all test-long test-alone repeat
@@ -211,11 +214,13 @@ picture: $(READY)
 $(READY): pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"
 	"$(PYTHON)" -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --editable . --group dev
+	$(BIN)/$(PIP_INSTALL) --upgrade "pip>=25.1"
+	$(BIN)/$(PIP_INSTALL) --editable . --group dev
+	@# Several processes would compile the same at once, so here it is done, by all cores, for what they may import.
+	-$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|moto)/' $(VENV)/lib
 	@touch $(READY)
 
-# With these, brokers and Spark start in half the CPU time.
+# With these, brokers and Spark start in half the CPU time; where they are, make test has them too.
 $(CLASS_ARCHIVES): $(READY)
 	$(BIN)/python -m tools.class_archives
 
@@ -232,8 +237,8 @@ test-pyspark-4.0: .venv-4.0/.ready
 .venv-4.%/.ready: pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"
 	"$(PYTHON)" -m venv .venv-4.$*
-	.venv-4.$*/bin/pip install --quiet --upgrade "pip>=25.1"
-	.venv-4.$*/bin/pip install --quiet --editable . "pyspark==4.$*.*" --group test
+	.venv-4.$*/bin/$(PIP_INSTALL) --upgrade "pip>=25.1"
+	.venv-4.$*/bin/$(PIP_INSTALL) --editable . "pyspark==4.$*.*" --group test
 	@touch $@
 
 # Some tests with each broker, Python, PySpark and the oldest and newest packages; makes docs/versions.md. An hour or more:
@@ -258,7 +263,7 @@ test-notebooks: .venv-4.1/.notebooks-ready
 	unset PYSPARK_PYTHON; .venv-4.1/bin/python -m tools.notebooks $(ARGS)
 
 .venv-4.1/.notebooks-ready: .venv-4.1/.ready
-	.venv-4.1/bin/pip install --quiet --group notebooks
+	.venv-4.1/bin/$(PIP_INSTALL) --group notebooks
 	@touch $@
 
 # How fast merge_sink is; ARGS="--rows 1000000 --batches 10000" runs a part.
@@ -283,10 +288,10 @@ test-kafka-python-3: .venv-kafka-python-3/.ready
 .venv-kafka-python-3/.ready: pyproject.toml
 	@sh tools/check-needs "$(PYTHON)"
 	"$(PYTHON)" -m venv --clear .venv-kafka-python-3
-	.venv-kafka-python-3/bin/pip install --quiet --upgrade "pip>=25.1"
-	.venv-kafka-python-3/bin/pip install --quiet --editable . --group test
+	.venv-kafka-python-3/bin/$(PIP_INSTALL) --upgrade "pip>=25.1"
+	.venv-kafka-python-3/bin/$(PIP_INSTALL) --editable . --group test
 	.venv-kafka-python-3/bin/pip uninstall --quiet --yes kafka-python-ng
-	.venv-kafka-python-3/bin/pip install --quiet "kafka-python[crc32c,lz4,snappy,zstd]>=3"
+	.venv-kafka-python-3/bin/$(PIP_INSTALL) "kafka-python[crc32c,lz4,snappy,zstd]>=3"
 	@touch .venv-kafka-python-3/.ready
 
 # The newest release of each dependency, pre-releases too; in an environment that is made anew each time.

@@ -3,7 +3,7 @@
 The tests start hundreds of JVMs and Python processes for a few small jobs each, so most of their CPU time would be starts:
 
 - a home for Spark without ``pyspark.zip``, which each Python process would compile anew (`tools.spark_home`);
-- class archives for the JVMs of Spark and of brokers (`tools.class_archives`), which `make test` makes once;
+- class archives for the JVMs of Spark and of brokers (`tools.class_archives`), which `make test-long` makes once;
 - ``spark_workers/sitecustomize.py``: the processes from which Spark forks Python workers import first what those need.
 """
 

@@ -4,7 +4,7 @@ The tests start dozens of brokers and Spark drivers, and each of them loads and 
 archive of Java's class-data sharing (JEP 350) they need not do that. An archive that does not fit, because Java or the
 jars have changed, is ignored silently, and the tests give the same results without it.
 
-`make test` runs this once for its virtual environment.
+`make test-long` and its like run this once for their virtual environment; `make test` starts too few JVMs to make them.
 """
 
 from __future__ import annotations
