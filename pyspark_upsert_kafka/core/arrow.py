@@ -43,6 +43,14 @@ def canonical_floats(column: Column) -> Column:
     return cast("Column", pc.if_else(pc.is_nan(column), nan, pc.add(column, zero)))
 
 
+def canonical_keys(keys: pa.RecordBatch) -> pa.RecordBatch:
+    """Key columns with `canonical_floats`: so equal keys get equal bytes, in every format."""
+    import pyarrow as pa
+
+    columns = [canonical_floats(column) for column in keys.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=keys.schema)
+
+
 def polars_key(column: Column) -> Column:
     """A key column as polars can compare it: `canonical_floats`, and times with a zone as numbers.
 

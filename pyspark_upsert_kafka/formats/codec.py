@@ -137,6 +137,8 @@ class Encoder(Protocol):
     def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
         """One message for each row, none of them null; equal rows give equal bytes.
 
+        In a key, -0.0 comes as 0.0, and each NaN as the same.
+
         Raises:
             EncodeError: A value cannot be written; it names the column.
         """

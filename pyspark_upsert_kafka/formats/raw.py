@@ -24,7 +24,7 @@ from pyspark.sql.types import (
     StructField,
 )
 
-from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_floats
+from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import column_of
 from pyspark_upsert_kafka.core.errors import EncodeError, SchemaError
 from pyspark_upsert_kafka.core.options.catalog import Option
@@ -202,8 +202,7 @@ def encoder(spec: CodecSpec) -> Encoder:
         SchemaError: There is not exactly one column, or it has a type that this format lacks.
     """
     column, (chosen, big_endian) = _only_column(spec), _options(spec)
-    is_key = spec.side == "key"
-    write = _column_writer(column.dataType, chosen, big_endian=big_endian, is_key=is_key)
+    write = _column_writer(column.dataType, chosen, big_endian=big_endian)
     return _RawEncoder(column.name, write)
 
 
@@ -277,13 +276,11 @@ def _column_reader(kind: DataType, charset: Charset, *, big_endian: bool) -> _Va
     return lambda messages: pa.array(map(charset.text_of, messages), pa.string())
 
 
-def _column_writer(
-    kind: DataType, charset: Charset, *, big_endian: bool, is_key: bool
-) -> _Messages:
-    """The way to write a type; in a key -0.0 equals 0.0, and every NaN every other."""
+def _column_writer(kind: DataType, charset: Charset, *, big_endian: bool) -> _Messages:
+    """The way to write a type."""
     if type(kind) in _FIXED:
         order = _FIXED[type(kind)].order(big_endian=big_endian)
-        return lambda column: _fixed_bytes(order, canonical_floats(column) if is_key else column)
+        return partial(_fixed_bytes, order)
     if isinstance(kind, BinaryType) or charset == UTF_8:
         return _bytes
     return lambda column: pa.array(map(charset.bytes_of, column.to_pylist()), pa.large_binary())

@@ -124,11 +124,6 @@ def float_texts(array: pa.Array) -> pl.Series:
     return texts if finite.all() else texts.replace(_INFINITIES)
 
 
-def key_float_texts(array: pa.Array) -> pl.Series:
-    """The texts of floats in a key: -0.0 equals 0.0, so both have one text."""
-    return float_texts(pc.add(array, pa.scalar(0.0, array.type)))
-
-
 def _scientific(numbers: pl.Series, texts: pl.Series) -> pl.Series:
     """The texts that Java writes with an exponent."""
     if texts.str.contains("e", literal=True).any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,8 @@ def test_one_spark_partition_for_each_kafka_partition_with_data(
     ]
 
 
-@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
-def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
-    """In each startup mode at the offset it names; what comes later is read by all."""
+def six_messages(broker: Broker) -> tuple[str, int]:
+    """A topic of six messages a millisecond apart, four of which its group has read, and the time of the first (ms since the epoch)."""
     topic = broker.topic()
     now = int(time.time() * 1000)
     producer = broker.producer()
@@ -110,6 +110,13 @@ def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path:
     group = Consumer({"bootstrap.servers": broker.servers, "group.id": f"group-of-{topic}"})
     group.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
     group.close()
+    return topic, now
+
+
+@pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
+def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    """In each startup mode at the offset it names; what comes later is read by all."""
+    topic, now = six_messages(broker)
     modes = {
         "earliest-offset": {},
         "latest-offset": {},
@@ -117,10 +124,11 @@ def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path:
         "specific-offsets": {"scan.startup.specific-offsets": "partition:0,offset:2"},
         "group-offsets": {"properties.group.id": f"group-of-{topic}"},
     }
-    frame = None
-    for mode, more in modes.items():
-        each = named(read(spark, broker, topic, **{"scan.startup.mode": mode}, **more), mode)
-        frame = each if frame is None else frame.unionAll(each)
+    frames = [
+        named(read(spark, broker, topic, **{"scan.startup.mode": mode}, **more), mode)
+        for mode, more in modes.items()
+    ]
+    frame = reduce(lambda all_, each: all_.unionAll(each), frames)
     sink = Batches(tmp_path)
     with running(sink.start(frame, processingTime="0 seconds")):
         eventually(lambda: 0 in sink.rows, "the first batch")
@@ -141,26 +149,18 @@ def test_where_a_new_query_starts(spark: SparkSession, broker: Broker, tmp_path:
 @pytest.mark.long("a query of several sources; tests/unit/connector holds what they plan")
 def test_where_a_bounded_stream_ends(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     """In each bounded mode before the offset it names."""
-    topic = broker.topic()
-    now = int(time.time() * 1000)
-    producer = broker.producer()
-    for n in range(6):
-        key, value = message(n)
-        producer.produce(topic, key=key, value=value, timestamp=now + n)
-    assert producer.flush(60) == 0
-    group = Consumer({"bootstrap.servers": broker.servers, "group.id": f"group-of-{topic}"})
-    group.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
-    group.close()
+    topic, now = six_messages(broker)
     modes = {
         "latest-offset": {},
         "timestamp": {"scan.bounded.timestamp-millis": now + 3},
         "specific-offsets": {"scan.bounded.specific-offsets": "partition:0,offset:2"},
         "group-offsets": {"properties.group.id": f"group-of-{topic}"},
     }
-    frame = None
-    for mode, more in modes.items():
-        each = named(read(spark, broker, topic, **{"scan.bounded.mode": mode}, **more), mode)
-        frame = each if frame is None else frame.unionAll(each)
+    frames = [
+        named(read(spark, broker, topic, **{"scan.bounded.mode": mode}, **more), mode)
+        for mode, more in modes.items()
+    ]
+    frame = reduce(lambda all_, each: all_.unionAll(each), frames)
     sink = Batches(tmp_path)
     run_to_end(sink.start(frame))
 

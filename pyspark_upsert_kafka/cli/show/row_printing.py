@@ -346,7 +346,6 @@ _ISO = Settings(
     map_null_key_literal="null",
     plain_decimals=True,
     ignore_null_fields=False,
-    is_key=False,
 )
 """How JSON is written, and how the values of ``--key`` are read."""
 

@@ -35,7 +35,7 @@ from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.wanted_records import wanted_records
-from pyspark_upsert_kafka.core.arrow import arrow_schema
+from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_keys
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
 from pyspark_upsert_kafka.core.options.values import FormatChoice, ReadOptions
@@ -206,7 +206,7 @@ class KeyBytes:
             SchemaError: A registry does not know the key's schema.
             EncodeError: A value cannot be written.
         """
-        found: list[bytes] = self._side.encoder().encode(keys).to_pylist()
+        found: list[bytes] = self._side.encoder().encode(canonical_keys(keys)).to_pylist()
         return found
 
     def written_again(self, batch: RawBatch) -> Iterator[tuple[int, bytes, bytes]]:

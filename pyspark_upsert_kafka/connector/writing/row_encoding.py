@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.connector.format_catalog import wanted_schema_ids, written_side
 from pyspark_upsert_kafka.connector.local_time import local_time, utc_timestamps
-from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, arrow_schema, canonical_floats
+from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, arrow_schema, canonical_keys
 from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADERS, Headers
@@ -160,8 +160,9 @@ class RowEncoder:
                     _IS_NOT_NULL
                     + ". It is part of the primary key: leave such rows out, or give them a value",
                 )
-        key = [canonical_floats(column) for column in columns]
-        return self._key.encode(pa.RecordBatch.from_arrays(key, self._key_names))
+        return self._key.encode(
+            canonical_keys(pa.RecordBatch.from_arrays(columns, self._key_names))
+        )
 
     def _values(self, rows: pa.RecordBatch, kinds: np.ndarray | None) -> pa.LargeBinaryArray:
         values = rows.select(self._value_columns)

@@ -37,7 +37,6 @@ from pyspark_upsert_kafka.formats.text_columns import (
     float_texts,
     java_texts,
     joined,
-    key_float_texts,
     naming_column,
     per_list,
 )
@@ -254,7 +253,7 @@ def _leaf_writer(kind: DataType, dialect: Dialect) -> _ToText:
     if isinstance(kind, DecimalType) and dialect.scientific_decimals:
         return java_texts
     if isinstance(kind, DoubleType | FloatType):
-        return key_float_texts if dialect.is_key else float_texts
+        return float_texts
     return _TO_TEXT.get(type(kind), _plain)
 
 

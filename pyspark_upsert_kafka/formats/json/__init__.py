@@ -84,7 +84,6 @@ class Settings:
     map_null_key_literal: str
     plain_decimals: bool
     ignore_null_fields: bool
-    is_key: bool
     prefix: str = ""
 
 
@@ -106,7 +105,6 @@ def settings_of(spec: CodecSpec) -> Settings:
         map_null_key_literal=value["map-null-key.literal"],
         plain_decimals=value["encode.decimal-as-plain-number"],
         ignore_null_fields=value["encode.ignore-null-fields"],
-        is_key=spec.side == "key",
         prefix=spec.prefix,
     )
 

@@ -39,7 +39,6 @@ from pyspark_upsert_kafka.formats.text_columns import (
     float_texts,
     java_texts,
     joined,
-    key_float_texts,
     naming_column,
     per_list,
 )
@@ -209,9 +208,9 @@ def _binaries(array: pa.Array) -> TextParts:
     return _quoted(base64_texts(array))
 
 
-def _floats(to_text: Callable[[pa.Array], pl.Series], array: pa.Array) -> TextParts:
-    """Floats in the spelling of Java, in a key or not."""
-    texts = to_text(array)
+def _floats(array: pa.Array) -> TextParts:
+    """Floats in the spelling of Java."""
+    texts = float_texts(array)
     return [texts if pl.Series(array).is_finite().all() else texts.replace(_NOT_FINITE)]
 
 
@@ -264,7 +263,7 @@ def _leaf_writer(kind: DataType, settings: Settings) -> _Writer:
     if isinstance(kind, DecimalType) and not settings.plain_decimals:
         return _decimals
     if isinstance(kind, DoubleType | FloatType):
-        return partial(_floats, key_float_texts if settings.is_key else float_texts)
+        return _floats
     return _LEAVES.get(type(kind), _plain)
 
 

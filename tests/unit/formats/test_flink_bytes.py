@@ -46,20 +46,17 @@ def messages(table: dict[str, Any], side: str) -> list[bytes]:
     return [b64decode(row[side]) for row in table["rows"]]
 
 
-OTHER = {b"-0.0": b"0.0", b'{"k":-0.0}': b'{"k":0.0}'}
-"""Keys of Flink, and what they are here, where equal keys have equal bytes.
-
-Nor is a message empty here, which would be no CSV record: its empty text is quoted. And so is a text with U+FEFF at the beginning of
-a CSV message, from where every reader takes it away, Flink's too.
-"""
-
 MARK = b"\xef\xbb\xbf"
 
 
 @pytest.mark.parametrize("side", ["key", "value"])
 @pytest.mark.parametrize("name", TABLES)
 def test_a_row_has_the_bytes_that_flink_writes(name, side):
-    """Key and value of every row are those of Flink's upsert-kafka, byte for byte."""
+    """Key and value of every row are those of Flink's upsert-kafka, byte for byte.
+
+    But no message is empty, which would be no CSV record: its empty text is quoted. And so is a text with U+FEFF at the beginning of
+    a CSV message, from where every reader takes it away, Flink's too.
+    """
     format_, table = TABLES[name]
     quote = table["options"].get("quote-character", '"').encode()
     given = rows(table).select(["k"] if side == "key" else ["k", "v"])
@@ -67,7 +64,7 @@ def test_a_row_has_the_bytes_that_flink_writes(name, side):
     written = Listed(format_named(format_, side).encoder(spec(format_, table, side))).encode(given)
 
     for row, ours, flinks in zip(table["rows"], written, messages(table, side), strict=True):
-        other = OTHER.get(flinks, flinks) if side == "key" else flinks
+        other = flinks
         if flinks.startswith(MARK):
             delimiter = table["options"].get("field-delimiter", ",").replace(r"\t", "\t").encode()
             text, *more = flinks.split(delimiter, 1)

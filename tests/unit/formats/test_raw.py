@@ -184,14 +184,6 @@ def test_null_is_an_error_and_not_a_tombstone():
         written(LongType(), 1, None)
 
 
-def test_equal_keys_have_equal_bytes():
-    """In a key -0.0 is written as 0.0 and every NaN as the same; a value keeps its bits."""
-    odd = struct.unpack(">d", b"\x7f\xf8\0\0\0\0\0\1")[0]
-    keys = written(DoubleType(), 0.0, -0.0, float("nan"), odd, side="key")
-    assert (keys[0], keys[2]) == (keys[1], keys[3])
-    assert written(FloatType(), -0.0) == [b"\x80\0\0\0"]
-
-
 @pytest.mark.parametrize("compile_", [FORMAT.decoder, FORMAT.encoder])
 def test_more_than_one_column_is_refused(compile_):
     """Exactly one column; the wording is Flink's, with what to do about it."""

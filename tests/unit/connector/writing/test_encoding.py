@@ -313,10 +313,12 @@ def test_a_header_without_a_key_is_an_error(headers: list[Any]) -> None:
     assert error.value.column == "_headers"
 
 
+@pytest.mark.parametrize("format_", ["json", "csv", "avro", "raw"])
 @pytest.mark.parametrize("type_", [DoubleType(), FloatType()])
-def test_equal_keys_give_equal_bytes(type_: DataType) -> None:
-    """-0.0 equals 0.0, so it is written as the same key: one key lives in one partition."""
-    keys = encoded([("id", type_), NAME], [(0.0, "a"), (-0.0, "b"), (1.5, "c")]).messages.keys
+def test_equal_keys_give_equal_bytes(type_: DataType, format_: str) -> None:
+    """-0.0 equals 0.0, so it is written as the same key in every format: one key lives in one partition."""
+    rows = [(0.0, "a"), (-0.0, "b"), (1.5, "c")]
+    keys = encoded([("id", type_), NAME], rows, key__format=format_).messages.keys
     assert keys[0] == keys[1] != keys[2]
 
 

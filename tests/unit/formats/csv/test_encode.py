@@ -159,11 +159,6 @@ def test_no_rows_are_no_messages():
     assert encoder(schema).encode(batch(schema)) == []
 
 
-def test_equal_keys_have_equal_bytes():
-    """In a key -0.0 is written as 0.0."""
-    assert written(DoubleType(), 0.0, -0.0, side="key") == ["0.0", "0.0"]
-
-
 @pytest.mark.parametrize("kind", [TEXT, IntegerType()])
 def test_a_key_cannot_be_the_null_literal(kind):
     """A key that reads back as NULL would be another key."""

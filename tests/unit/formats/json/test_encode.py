@@ -207,14 +207,6 @@ def test_null_map_keys(mode, text):
     assert raised.value.column == "c"
 
 
-@pytest.mark.parametrize("kind", [DoubleType(), FloatType(), ArrayType(DoubleType())])
-def test_equal_keys_have_equal_bytes(kind):
-    """-0.0 equals 0.0, so as a key it has the same bytes; in a value its sign is kept."""
-    zeros = ([-0.0], [0.0]) if isinstance(kind, ArrayType) else (-0.0, 0.0)
-    assert len(set(written(kind, *zeros, side="key"))) == 1
-    assert len(set(written(kind, *zeros, side="value"))) == 2
-
-
 def test_bytes_of_a_row_do_not_depend_on_its_neighbours():
     """A row has the same bytes alone, in a batch, and in a slice of one."""
     schema = columns(
