@@ -17,7 +17,7 @@ ROWS = [(0, "2"), (1, "2"), (2, "2")]
 @pytest.mark.long("waits until tokens expire")
 @pytest.mark.parametrize(
     ("client", "how"),
-    [("librdkafka", "classic"), ("kafka-python", "classic"), ("librdkafka", "connect")],
+    [(client, how) for client in ("librdkafka", "kafka-python") for how in ("classic", "connect")],
 )
 def test_a_job_that_logs_in_by_tokens(client: str, how: str, tmp_path) -> None:
     """Tasks run in processes of their own, each with its token; none is in a log, Spark's event log, a plan, a checkpoint or an error."""
