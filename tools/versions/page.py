@@ -43,7 +43,8 @@ The workflow of CI runs all tests with Python 3.14.
 ## Managed Spark
 
 The Python and the PySpark that services document ([the page on them](managed-spark.md) has the sources), installed with `pip` on a Linux
-machine, with the newest of all other packages: what PySpark of that version does, and not the service's own Spark, which may differ.
+machine, with the newest of all other packages where a service does not publish its own: what PySpark of that version does, and not the
+service's own Spark, which may differ. The second column has the oldest PyArrow that this package takes.
 Each run reads, writes and streams, with update mode, whole rows and exactly once. Under the table are the versions that were installed.
 """,
     "packages": """\

@@ -108,23 +108,30 @@ def _of_packages(environment: Environment) -> dict[str, Cell]:
     }
 
 
-MANAGED = {
-    "Databricks 17.3 LTS": ("3.12", "4.0.0"),
-    "Databricks 18 LTS": ("3.12", "4.1.0"),
-    "Databricks 19": ("3.12", "4.2.0"),
-    "Amazon EMR 8.0": ("3.11", "4.0.2"),
-    "AWS Glue 6.0": ("3.13", "4.1.1"),
-    "Microsoft Fabric 2.0": ("3.13", "4.1.1"),
-    "Google Cloud 3.0": ("3.12", "4.0.1"),
+MANAGED: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
+    "Databricks 17.3 LTS": ("3.12", "4.0.0", ()),
+    "Databricks 18 LTS": ("3.12", "4.1.0", ()),
+    "Databricks 19": ("3.12", "4.2.0", ()),
+    "Amazon EMR 8.0": ("3.11", "4.0.2", ()),
+    "AWS Glue 6.0": ("3.13", "4.1.1", ()),
+    "Microsoft Fabric 2.0": ("3.13", "4.1.1", ("pyarrow==24.0.0", "pandas==2.3.3", "numpy==2.4.1")),
+    "Google Cloud Serverless 3.0": ("3.12", "4.0.1", ()),
+    "Google Cloud image 3.0": ("3.12", "4.1.2", ()),
 }
-"""The Python and the PySpark of services, as docs/managed-spark.md has them with their sources. Google's clusters have Python 3.11."""
+"""The Python, the PySpark and, where they are published, the other packages of services: docs/managed-spark.md has their sources."""
+
+_OLDEST_ARROW = "20.0.0"
+"""The oldest that the project allows."""
 
 
-def _of_a_service(python: str, pyspark: str) -> dict[str, Cell]:
-    environment = Environment(
-        f"managed-{python}-{pyspark}", python, (f"pyspark[connect]=={pyspark}",)
-    )
-    return {"its Python and PySpark": Trial(environment, OURS, SPARK)}
+def _of_a_service(python: str, pyspark: str, packages: tuple[str, ...]) -> dict[str, Cell]:
+    spark, name = f"pyspark[connect]=={pyspark}", f"managed-{python}-{pyspark}"
+    its = Environment(f"{name}-its" if packages else name, python, (spark, *packages))
+    old = Environment(f"{name}-old-arrow", python, (spark, f"pyarrow=={_OLDEST_ARROW}"))
+    return {
+        "its Python and PySpark": Trial(its, OURS, SPARK),
+        f"with PyArrow {_OLDEST_ARROW}": Trial(old, OURS, SPARK),
+    }
 
 
 TABLES = (
