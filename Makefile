@@ -97,6 +97,7 @@ bench-quick: $(READY)
 .PHONY: bench-schema-ids
 bench-schema-ids: $(READY)
 	$(BIN)/python benchmarks/schema_ids.py
+	PYTHONPATH=. $(BIN)/python benchmarks/read_ids.py
 
 # What filters of a query save: one key of a table, one minute of a day; ARGS="--messages 20000000 --keys 5000000" takes longer.
 bench-filters: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
