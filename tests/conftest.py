@@ -31,7 +31,7 @@ from tests import fast_start
 from tests.laws import PROFILE
 from tests.local_glue import local_glue
 from tests.local_registry import LocalRegistry, Registry
-from tests.processes import NEVER_FENCED, Processes, shared_address
+from tests.processes import NEVER_FENCED, Processes, import_share, shared_address
 from tests.table_options import table_options
 from tools.local_topics import producer
 
@@ -47,10 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Thousands of tests are there to stay: the garbage collector looks at none of them."""
     gc.disable()
     try:
+        import_share(session.config)
         return (yield)
     finally:
         gc.enable()

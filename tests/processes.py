@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.local_registry import LocalRegistry
 NEVER_FENCED = {"broker.session.timeout.ms": "600000"}
 """A setting of brokers: one that gets no processor for nine seconds would be fenced, and no topic could be created for a moment."""
 
+_TESTS = Path(__file__).parent
 _FOLDER = "folder of shared services"
 _ORDER = {
     "gw0": ("spark", "unit", "other"),
@@ -60,6 +62,18 @@ def _place(order: Sequence[str], file: str) -> int:
     """How many kinds of files come before this one."""
     folder = file.split("/")[1]
     return order.index(folder if folder in order else "other")
+
+
+def import_share(config: pytest.Config) -> None:
+    """Imports a share of all test files, where all are collected: each process finds those of the others rewritten by pytest."""
+    given = getattr(config, "workerinput", None)
+    if given is None or [Path(each).absolute() for each in config.args] != [_TESTS]:
+        return
+    number, count = int(given["workerid"].removeprefix("gw")), given["workercount"]
+    for file in sorted(_TESTS.rglob("test_*.py"))[number::count]:
+        # Pytest imports it once more, and says what is wrong.
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(file.relative_to(_TESTS.parent).with_suffix("").parts))
 
 
 class Processes:
