@@ -1,4 +1,4 @@
-"""A query that tests kill: ``python -m tests.lakehouse.program SERVERS TOPIC TABLE LAKE FOLDER PLACE``.
+"""A query that tests kill: ``python -m tests.lakehouse.program SERVERS TOPIC TABLE LAKE FOLDER PLACE FIRST_BATCH``.
 
 It merges a topic, the table first, into a table. It waits to be killed before the MERGE of a batch (``before 1``), or after it,
 before Spark notes that the batch is done (``after 1``). To be killed in the middle (``in 1``) it does not wait.
@@ -20,7 +20,13 @@ COLUMNS = "id BIGINT, name STRING, _partition INT, _offset BIGINT, _change_type 
 
 
 def start(
-    session: SparkSession, servers: str, topic: str, table: str, folder: Path, place: str = ""
+    session: SparkSession,
+    servers: str,
+    topic: str,
+    table: str,
+    folder: Path,
+    place: str = "",
+    first_batch: str = "changes",
 ) -> StreamingQuery:
     """Starts the query, which ends when it has read what is there.
 
@@ -32,8 +38,9 @@ def start(
         folder: For the checkpoint, and for what tells that the step is reached.
         place: Where a file of that name is made in the folder, and a batch waits: ``before <batch>`` or ``after <batch>``. At
             ``in <batch>`` it does not wait. Empty = nowhere.
+        first_batch: As of `merge_sink`.
     """
-    sink = merge_sink(table, primary_key="id")
+    sink = merge_sink(table, primary_key="id", first_batch=first_batch)
 
     def merge(batch: DataFrame, number: int) -> None:
         reached(f"in {number}")
@@ -59,11 +66,14 @@ def start(
     return writer.option("checkpointLocation", str(folder / "checkpoint")).start()
 
 
-def main(servers: str, topic: str, table: str, lake: str, folder: str, place: str) -> None:
+def main(
+    servers: str, topic: str, table: str, lake: str, folder: str, place: str, first_batch: str
+) -> None:
     """Merges, and waits at the place."""
     engine = engine_here()
     assert engine is not None
-    query = start(engine.session(Path(lake)), servers, topic, table, Path(folder), place)
+    session = engine.session(Path(lake))
+    query = start(session, servers, topic, table, Path(folder), place, first_batch)
     query.awaitTermination()
 
 

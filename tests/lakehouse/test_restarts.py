@@ -66,13 +66,48 @@ def test_a_query_that_is_killed_merges_each_batch(
     assert lake.rows(table) == live(210)
 
 
-def kill(lake: Lake, servers: str, topic: str, table: str, folder: Path, place: str) -> None:
+@pytest.mark.long("a program is killed three times")
+@pytest.mark.timeout(900)
+def test_a_new_checkpoint_whose_first_batch_is_killed(
+    lake: Lake, broker: Broker, tmp_path: Path
+) -> None:
+    """``first_batch="table"`` deletes what the topic has no more, also if it runs again, and after deletes that came meanwhile."""
+    topic = broker.topic(2)
+    table = lake.table() if lake.engine.name == "iceberg" else str(tmp_path / "lake" / "users")
+    given = (broker.servers, topic, table)
+    new = tmp_path / "new"
+    new.mkdir()
+    broker.produce(topic, *messages(0, 100))
+    run_to_end(start(lake.session, *given, tmp_path))
+    # Their tombstones are no part of a table: the rows are found by what the first batch does not have.
+    broker.produce(topic, *((f'{{"id":{n}}}', None) for n in (3, 4, 5)))
+    expected = {id_: name for id_, name in live(100) if id_ not in (3, 4, 5)}
+
+    for place, deleted in (("before 0", 6), ("in 0", 8), ("after 0", 9)):
+        kill(lake, *given, new, place, first_batch="table")
+        broker.produce(topic, (f'{{"id":{deleted}}}', None))
+        del expected[deleted]
+    for _ in range(2):  # the first one may end after the batch that it does again
+        run_to_end(start(lake.session, *given, new, first_batch="table"))
+
+    assert lake.rows(table) == sorted(expected.items(), key=repr)
+
+
+def kill(
+    lake: Lake,
+    servers: str,
+    topic: str,
+    table: str,
+    folder: Path,
+    place: str,
+    first_batch: str = "changes",
+) -> None:
     """Starts the program and kills it at a place; in the middle, as soon as there are new files."""
     files = lake.files(table)
     program = [sys.executable, "-m", "tests.lakehouse.program", servers, topic, table]
     with (folder / "program.log").open("w+b") as log:
         process = subprocess.Popen(
-            [*program, str(lake.folder), str(folder), place],
+            [*program, str(lake.folder), str(folder), place, first_batch],
             cwd=ROOT, start_new_session=True, stdout=log, stderr=log,
         )  # fmt: skip
         try:
