@@ -56,10 +56,11 @@ _DEAD_WORKER = re.compile(
     r"(?:\A|org\.apache\.spark\.SparkException: |\(org\.apache\.spark\.SparkException\) |terminated with exception: )"
     r"(?:Python worker exited unexpectedly|Python worker failed to connect back|EOFException occurred while reading the port number)"
     r"|java\.lang\.IllegalStateException: Python (?:daemon )?failed to launch worker"
+    r"|java\.io\.IOException: Stream closed\n(?:\s+at [^\n]*\n)*?\s+at org\.apache\.spark\.api\.python\.PythonWorkerFactory"
     r"|\A.*\[STREAMING_PYTHON_RUNNER_INITIALIZATION_(?:TIMEOUT|COMMUNICATION)_FAILURE\]"
 )
 """What Spark says of a Python process, of a task, of the planning or of ``foreachBatch``, that has ended by itself, or has not started
-in time: a machine was too busy, or had no memory.
+in time: a machine was too busy, or had no memory. "Stream closed" is said by the first worker after the daemon of workers has ended.
 
 The sentences are those of ``PythonWorkerFactory``, ``SparkCoreErrors`` and ``error-conditions.json`` of Spark 4.0 to 4.3. A process that
 has said why it cannot start (``Error from python worker``) and a Python that is not there (``Cannot run program``) are not among

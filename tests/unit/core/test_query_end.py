@@ -294,6 +294,11 @@ LOST_TASK = (
 )
 SPARK = "org.apache.spark.SparkException: "
 NOT_BACK = "Python worker failed to connect back."
+CLOSED = "java.io.IOException: Stream closed"
+WRITING = (
+    "\tat java.base/java.lang.ProcessBuilder$NullOutputStream.write(ProcessBuilder.java:445)\n"
+)
+IN_FACTORY = "\tat org.apache.spark.api.python.PythonWorkerFactory.stopWorker(PythonWorkerFactory.scala:527)\n"
 CALLED = "An error occurred while calling o36.start.\n: "
 
 
@@ -323,6 +328,14 @@ CALLED = "An error occurred while calling o36.start.\n: "
             ),
             True,
         ),
+        (
+            f"{QUERY}EOFException occurred while reading the port number from pyspark.daemon's stdout. SQLSTATE: XXKST",
+            True,
+        ),
+        (f"{LOST_TASK}{CLOSED}\n{WRITING}{IN_FACTORY}", True),
+        (f"An error occurred while calling o142.load.\n: {CLOSED}\n{WRITING}{IN_FACTORY}", True),
+        (f"{LOST_TASK}{CLOSED}\n{WRITING}\tat org.acme.Sink.write(Sink.java:1)\n", False),
+        (f'{QUERY}Cannot run program "/nope": error=2, No such file SQLSTATE: XXKST', False),
         (f"{QUERY}[STREAMING_PYTHON_RUNNER_INITIALIZATION_TIMEOUT_FAILURE] Streaming Runner", True),
         (f"{QUERY}[STREAMING_PYTHON_RUNNER_INITIALIZATION_COMMUNICATION_FAILURE] Stre", True),
         (f"{QUERY}[STREAMING_PYTHON_RUNNER_INITIALIZATION_FAILURE] Streaming Runner", False),
