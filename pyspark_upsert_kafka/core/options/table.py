@@ -12,7 +12,9 @@ from typing import Any, cast
 from pyspark_upsert_kafka.core.clock import now_ms, shown_time
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import (
+    CALL,
     DDL_COLUMNS,
+    FROM_UPSERT_SINK,
     INTERNAL,
     METADATA_OF_COLUMN,
     OPTIONS,
@@ -27,6 +29,9 @@ from pyspark_upsert_kafka.core.options.given import missing_options
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, client_properties
 from pyspark_upsert_kafka.core.options.values import FormatChoice, TableOptions, Topics
 from pyspark_upsert_kafka.core.pages import page
+
+_BESIDE = (*PATHS, DDL_COLUMNS, FROM_UPSERT_SINK, CALL)
+"""Options that users do not give by these names."""
 
 _IN_THE_FUTURE = {
     "startup": "To read only what is written from now on, use 'scan.startup.mode' = 'latest-offset'.",
@@ -43,7 +48,7 @@ def table_options(
     end: str,
     is_cdc: bool = False,
 ) -> tuple[TableOptions, dict[str, Any]]:
-    """What both sides know of the table, and the value of every declared option, given or default, by its name as declared.
+    """What both sides know of the table, and the value of every option, given or default, by its name as declared.
 
     A time of a start or an end is one of ``scan.<...>.timestamp-millis`` among the values, with its mode. A reader and a writer both
     check also what only the other one uses.
@@ -59,15 +64,16 @@ def table_options(
         OptionError: An option is unknown, missing, malformed or contradicts another, told with Flink's wording where Flink has the
             rule; or a time is in the future.
     """
-    check_known(given, formats)
+    declared = known_options(given, formats)
     check_required(given, keyed=keyed and not is_cdc)
-    values = {name: option.read(given) for name, option in OPTIONS.items()}
+    values = {prefix + each.name: each.read(given, prefix) for prefix, each in declared}
+    values |= {each.name: each.read(given) for each in _BESIDE}
     planned_ms = now_ms()  # how long ago a time was is counted from now
     for which in _IN_THE_FUTURE:
         if values[f"scan.{which}.timestamp"] is not None:
             values |= _as_millis(which, given, values, planned_ms)
     values["scan.bounded.mode"] = values["scan.bounded.mode"] or end
-    prefix, key_format = values["key.fields-prefix"], values["key.format"]
+    prefix = values["key.fields-prefix"]
     holds_key = values["value.fields-include"] == "ALL"
     if prefix and holds_key:
         raise OptionError(
@@ -75,18 +81,18 @@ def table_options(
             "to 'EXCEPT_KEY' instead to avoid field overlaps."
         )
     table = TableOptions(
-        topics=_topics(given, values),
+        topics=_topics(values),
         primary_key=_primary_key(values) if keyed else (),
         key_prefix=prefix,
         value_holds_key=holds_key,
         metadata=tuple((column.lower(), key) for column, key in values[METADATA_OF_COLUMN.name]),
-        key_format=_format(key_format, "key", given, formats) if keyed and key_format else None,
-        value_format=_format(values["value.format"], "value", given, formats),
+        key_format=_format(values, "key") if keyed and values["key.format"] else None,
+        value_format=_format(values, "value"),
         properties=client_properties(
             given, group_start=values["scan.startup.mode"] == "group-offsets"
         ),
         client=values["kafka.client"],
-        ddl_columns=DDL_COLUMNS.read(given),
+        ddl_columns=values[DDL_COLUMNS.name],
     )
     _check_buffer(values)
     _check_position(values, table, "startup")
@@ -114,10 +120,10 @@ def _as_millis(
     return {mode: "timestamp", f"{name}-millis": at_ms}
 
 
-def _topics(given: Mapping[str, str], values: Mapping[str, Any]) -> Topics:
+def _topics(values: Mapping[str, Any]) -> Topics:
     pattern = values["topic-pattern"]
-    named = {"topic": values["topic"], **{option.name: option.read(given) for option in PATHS}}
-    named = {option: names for option, names in named.items() if names}
+    names_of = {name: values[name] for name in ("topic", *(each.name for each in PATHS))}
+    named = {option: names for option, names in names_of.items() if names}
     if pattern is not None and named:
         raise OptionError("Option 'topic' and 'topic-pattern' shouldn't be set together.")
     if pattern is not None:
@@ -149,12 +155,13 @@ def _primary_key(values: Mapping[str, Any]) -> tuple[str, ...]:
     return cast("tuple[str, ...]", spellings.pop())
 
 
-def _format(name: str, side: str, given: Mapping[str, str], formats: FormatOptions) -> FormatChoice:
+def _format(values: Mapping[str, Any], side: str) -> FormatChoice:
+    name = values[f"{side}.format"]
     prefix = f"{side}.{name}."
-    return FormatChoice(
-        name,
-        tuple((option.name, option.read(given, prefix)) for option in formats(name, side)),
-    )
+    options = {
+        each.removeprefix(prefix): values[each] for each in values if each.startswith(prefix)
+    }
+    return FormatChoice(name, tuple(options.items()))
 
 
 def _check_position(values: Mapping[str, Any], table: TableOptions, which: str) -> None:
@@ -265,8 +272,12 @@ _OF_CLIENTS = {*SPELLINGS, *SPELLINGS.values()}
 _PREFIXES_OF_CLIENTS = ("sasl.", "ssl.", "security.")
 
 
-def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
-    """Raises OptionError with every unknown name, what each can mean, and at the end the names that are known."""
+def known_options(given: Mapping[str, str], formats: FormatOptions) -> list[tuple[str, Option]]:
+    """The options that may be given, those of the chosen formats among them, each with its prefix.
+
+    Raises:
+        OptionError: Names are unknown: all of them, what each can mean, and at the end the names that are known.
+    """
     declared = [*(("", option) for option in OPTIONS.values()), *_of_formats(given, formats)]
     supported = {
         (prefix + option.name).lower(): prefix + option.name
@@ -290,6 +301,7 @@ def check_known(given: Mapping[str, str], formats: FormatOptions) -> None:
             + ", ".join(sorted(prefix + option.name for prefix, option in declared))
             + "."
         )
+    return declared
 
 
 def _told(

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.options.catalog import (
 )
 from pyspark_upsert_kafka.core.options.given import given_options
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.core.options.table import check_known, check_required, table_options
+from pyspark_upsert_kafka.core.options.table import check_required, known_options, table_options
 from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
 
 _PLACEHOLDERS = {
@@ -46,7 +46,7 @@ def write_options(
     _refuse_append(given)
     _check_not_written(OPTIONS["value.format"].read(given))
     table, values = table_options(given, formats, keyed=True, end="unbounded")
-    call = None if update_mode else CALL.read(given)
+    call = None if update_mode else values[CALL.name]
     _check(values, table, update_mode=update_mode, of_a_call=call is not None)
     guarantee = DeliveryGuarantee(values["sink.delivery-guarantee"])
     max_rows = values["sink.buffer-flush.max-rows"]
@@ -57,7 +57,7 @@ def write_options(
         guarantee=guarantee,
         parallelism=values["sink.parallelism"],
         sequence_by=values["sequence-by"],
-        order=None if update_mode else FROM_UPSERT_SINK.read(given),
+        order=None if update_mode else values[FROM_UPSERT_SINK.name],
         transactional_id_prefix=values["sink.transactional-id-prefix"],
         call=call,
         warnings=(*given.warnings, *weak_acks(required, str(table.topics))),
@@ -103,7 +103,7 @@ def check_write_options(raw: Mapping[str, str], formats: FormatOptions) -> tuple
     _refuse_append(given)
     _check_not_written(OPTIONS["value.format"].read(given))
     unknown_formats = {"key.format", "value.format"} & later
-    check_known({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
+    known_options({**dict.fromkeys(later - unknown_formats, ""), **given}, formats)
     check_required({**dict.fromkeys(later, "later"), **given}, keyed=True)
     for option in OPTIONS.values():
         option.read(given)
