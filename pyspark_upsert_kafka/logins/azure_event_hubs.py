@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import ssl
 import threading
+import time
 from collections.abc import Mapping
+from functools import lru_cache
+from http.client import HTTPException
+from pathlib import Path
 from typing import Any
+from urllib.error import URLError
+from urllib.request import Request
 
+import certifi
+import requests
 from azure.core.exceptions import AzureError
+from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import DefaultAzureCredential
+from requests.adapters import HTTPAdapter
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
+from pyspark_upsert_kafka.http_request import AnswerTooLargeError, Deadline, answer_to
 from pyspark_upsert_kafka.logins.rented_kafka import event_hubs_host
 from pyspark_upsert_kafka.logins.token_providers import CONFIG, PROVIDER, Ask, config_entries
 
@@ -27,6 +40,9 @@ _AUTHORITIES = {
 
 _IN_TIME = {"retry_total": 1, "connection_timeout": 2, "read_timeout": 3.5}
 """What azure-identity may take for a request, so that its error is there before a token is not waited for any more."""
+
+_TIMEOUT_S = 9.0
+"""For all answers together; a little less than `LoginTokens` waits, which knows less of what happened."""
 
 
 class _EntraError(Exception):
@@ -63,13 +79,63 @@ def provider(given: Mapping[str, str]) -> Ask:
 
 
 def _credential(host: str | None, client_id: str | None) -> DefaultAzureCredential:
-    more: dict[str, Any] = {**_IN_TIME}
+    more: dict[str, Any] = {"transport": _transport(), **_IN_TIME}
     authority = _AUTHORITIES.get((host or "").partition(".")[2])
     if authority is not None and "AZURE_AUTHORITY_HOST" not in os.environ:
         more["authority"] = authority
     if client_id is not None:
         more |= {"managed_identity_client_id": client_id, "workload_identity_client_id": client_id}
     return DefaultAzureCredential(**more)
+
+
+def _transport() -> RequestsTransport:
+    """Sends what azure-identity asks, so that the answers are bounded in size, and in time all together."""
+    session = requests.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, _InTime())
+    return RequestsTransport(session=session, session_owner=False)
+
+
+class _InTime(HTTPAdapter):
+    """Sends a request by `answer_to`: requests reads an answer to its end, however long that takes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends_at = time.monotonic() + _TIMEOUT_S
+
+    def send(self, request: Any, *_: object, **more: Any) -> requests.Response:
+        body, headers = request.body, {**request.headers, "Accept-Encoding": "identity"}
+        data = body.encode() if isinstance(body, str) else body
+        asked = Request(request.url, data, headers, method=request.method)  # noqa: S310 - http(s) alone is mounted
+        verify, silence_s = more["verify"], more["timeout"][1]
+        authorities = verify if isinstance(verify, str) else certifi.where()
+        try:
+            answer = answer_to(asked, _trusting(authorities), Deadline(self._ends_at, silence_s))
+        except AnswerTooLargeError as error:
+            raise requests.RequestException(str(error)) from None
+        except URLError as error:
+            is_late = isinstance(error.reason, TimeoutError)
+            kind = requests.ConnectTimeout if is_late else requests.ConnectionError
+            raise kind(str(error.reason)) from None
+        except TimeoutError as error:
+            raise requests.ReadTimeout(str(error)) from None
+        except (HTTPException, OSError) as error:
+            raise requests.ConnectionError(str(error) or type(error).__name__) from None
+        response = requests.Response()
+        response.status_code, response.reason = answer.status, answer.reason
+        response.headers.update(answer.headers.items())
+        response.raw, response.request, response.url = (
+            io.BytesIO(answer.content),
+            request,
+            request.url,
+        )
+        return response
+
+
+@lru_cache(maxsize=10)
+def _trusting(authorities: str) -> ssl.SSLContext:
+    folder = authorities if Path(authorities).is_dir() else None
+    return ssl.create_default_context(cafile=None if folder else authorities, capath=folder)
 
 
 class _SilentThreads(logging.Filter):

@@ -204,17 +204,17 @@ def test_identities_of_a_machine(machine):
     asked = [parse_qs(urlsplit(path).query) for path in machine.paths()]
     assert [query["client_id"] for query in asked] == [["one"], ["other"]]
     assert {query["resource"][0] for query in asked} == {f"https://{SHOP}"}
-    assert {each.headers["X-IDENTITY-HEADER"] for each in machine.asked} == {HEADER}
+    assert {each.headers["X-Identity-Header"] for each in machine.asked} == {HEADER}
 
 
 MISBEHAVIOURS: dict[str, tuple[tuple[int, Any] | None, str]] = {
-    "is silent": (SILENCE, "no answer within|timed out|no response"),
+    "is silent": (SILENCE, "timed out"),
     "refuses": ((403, {"statusCode": 403, "message": f"forbidden to {HEADER}"}), "forbidden"),
     "gives no JSON": ((200, b"<html>sign in</html>"), "ManagedIdentityCredential"),
     "gives no token": ((200, {"expires_on": "1"}), "ManagedIdentityCredential"),
     "gives a token that has ended": (given("old", -60), "ended|expired|no token"),
-    "gives megabytes": ((200, b"x" * 20_000_000), "ManagedIdentityCredential"),
-    "sends without an end": ((200, Endless(b"x" * 1024, 0.1)), "no answer within|timed out"),
+    "gives megabytes": ((200, b"x" * 20_000_000), "the answer has more than 16 MB"),
+    "sends without an end": ((200, Endless(b"x" * 1024, 0.05)), "timed out"),
 }
 
 
@@ -224,14 +224,15 @@ def test_an_endpoint_that_misbehaves(case, machine, monkeypatch):
     from pyspark_upsert_kafka.logins import azure_event_hubs
 
     answer, said = MISBEHAVIOURS[case]
-    in_vain = "no answer within" in said
+    in_vain = "timed out" in said
     silent_s = 0.5 if in_vain else 300
+    monkeypatch.setattr(azure_event_hubs, "_TIMEOUT_S", 0.5 if in_vain else 300)
     monkeypatch.setattr(
         azure_event_hubs, "_IN_TIME", {"retry_total": 0, "connection_timeout": silent_s, "read_timeout": silent_s}
     )  # fmt: skip
     machine.answers["/token?"] = [answer]
     found = tokens()
-    found._deadline_s = 3.0 if in_vain else 300.0
+    found._deadline_s = 300.0
     with pytest.raises(BrokerError, match=said) as error:
         found.token()
 
