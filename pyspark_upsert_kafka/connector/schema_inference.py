@@ -52,8 +52,10 @@ _NO_SCHEMA = (
 _LOOKED_AT = (10, 1_000, 100_000)
 """So many offsets at the end of each partition are searched for messages that say their columns; more, if there are none."""
 
-_FRESH_MS = 60_000
-"""Columns that were inferred longer ago are those of a DataFrame that was not made for this start of the query."""
+_FRESH_MS = 600_000
+"""Columns that were inferred longer ago are those of a DataFrame that was not made for this start of the query.
+
+On a busy machine minutes may pass between the two, and an error that ends a supervisor would be wrong then."""
 
 _PINNED = ("schema", "schema-registry.schema")
 """Options of a format that give the schema by which all messages are read."""
