@@ -40,12 +40,16 @@ def measure(*, count: int) -> dict:
         spark, sink_of = _lake(Path(folder))
         create(kafka.bootstrap_servers, topics, 1)
         tables = _Tables(spark, kafka.bootstrap_servers, Path(folder), sink_of)
-        found = {
-            "no query": _held(),
-            "1 query": tables.at_once(topics[:1], "one"),
-            f"{count} queries": tables.at_once(topics, "all"),
-            f"{count} tables in turn, {_AT_A_TIME} at a time": tables.in_turn(topics, "turn"),
-        }
+        found = {"no query": _held()}
+        for shape, measured in {
+            "1 query": lambda: tables.at_once(topics[:1], "one"),
+            f"{count} queries": lambda: tables.at_once(topics, "all"),
+            f"{count} tables in turn, {_AT_A_TIME} at a time": lambda: tables.in_turn(
+                topics, "turn"
+            ),
+        }.items():
+            found[shape] = measured()
+            print(f"scale: {shape}: {found[shape]}", flush=True)
         spark.stop()
     merges, load = sink_of is not None, os.getloadavg()[2]
     return {
@@ -132,6 +136,7 @@ class _Tables:
                     while left and len(running) < _AT_A_TIME:
                         topic = left.pop()
                         running[topic] = self._start(topic, run, availableNow=True)
+                        _until_planned(running[topic])
                     most = {name: max(value, most[name]) for name, value in _held().items()}
                     time.sleep(0.2)
             seconds.append(time.monotonic() - began)
@@ -178,6 +183,12 @@ class _Tables:
             return consumer.get_watermark_offsets(TopicPartition(topic, 0))[1]
         finally:
             consumer.close()
+
+
+def _until_planned(query: StreamingQuery) -> None:
+    """Waits until a query has planned its first batch, or has ended: its process has started then."""
+    while query.isActive and not (query.status["isDataAvailable"] or query.lastProgress):
+        time.sleep(0.05)
 
 
 def _may_be_started_again(topic: str, query: StreamingQuery) -> bool:

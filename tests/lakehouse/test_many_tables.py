@@ -96,8 +96,8 @@ def eventually(found: Any, wanted: Any) -> None:
 
 @pytest.mark.timeout(900)
 def test_the_program_of_the_page(lake: Lake, connector: Connector, broker: Broker) -> None:
-    """Tables that are there, one that comes later, and one that gets a column while its query runs."""
-    code = snippets(MANY_TABLES.read_text(encoding="utf-8"))[0].code
+    """Tables that are there, one that comes later, one that gets a column while its query runs; and then all of them in turn."""
+    code, in_turn = (each.code for each in snippets(MANY_TABLES.read_text(encoding="utf-8")))
     schema = f"lake.{connector.prefix.split('.')[0]}"
     for old, new in {
         "localhost:9092": broker.servers,
@@ -144,3 +144,16 @@ def test_the_program_of_the_page(lake: Lake, connector: Connector, broker: Broke
     finally:
         for query in program["queries"].values():
             query.stop()
+
+    assert 'processingTime="0 seconds"' in code
+    round_: dict[str, Any] = {"spark": lake.session}
+    ending = code.replace('processingTime="0 seconds"', "availableNow=True")
+    exec(f"{ending}\n{in_turn}", round_)
+    connector.change("orders", "c", {"id": 8})
+
+    def read_in_turn() -> list[tuple[Any, ...]]:
+        round_["round_of"](sorted(program["queries"]), 2)
+        return rows("orders")
+
+    # A batch that stop() has interrupted is a round of its own.
+    eventually(read_in_turn, [(7,), (8,)])
