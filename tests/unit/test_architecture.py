@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -156,7 +156,7 @@ def modules(ring: str = ".") -> list[Path]:
     return sorted((ROOT / ring).rglob("*.py"))
 
 
-@lru_cache
+@lru_cache(maxsize=400)  # more files than the package has
 def parsed(file: Path) -> ast.Module:
     """What a file says, parsed once."""
     return ast.parse(file.read_text(encoding="utf-8"))
@@ -170,7 +170,7 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from statements(each)
 
 
-@lru_cache
+@cache
 def imports(file: Path) -> list[str]:
     """Every module that a file imports, anywhere in it, by its full name."""
     found: list[str] = []
@@ -222,7 +222,7 @@ def is_there(name: str) -> bool:
     return any(each.is_file() and path.name in names_of(each) for each in (folder, file))
 
 
-@lru_cache
+@cache
 def names_of(file: Path) -> set[str]:
     """The names that a file defines or imports, anywhere in it."""
     nodes = list(ast.walk(parsed(file)))
@@ -472,7 +472,7 @@ def is_table(node: ast.AST) -> bool:
     return isinstance(node, (ast.Dict, ast.Tuple, ast.List, ast.Set, ast.DictComp, ast.SetComp))
 
 
-@lru_cache
+@cache
 def used_in_code(file: Path) -> set[str]:
     """The names that a file uses: not those that only annotate or stand in its tables.
 
@@ -490,7 +490,7 @@ def used_in_code(file: Path) -> set[str]:
     return loaded_in(tree)
 
 
-@lru_cache
+@cache
 def used_names(file: Path) -> set[str]:
     """The names that a file uses, anywhere in it."""
     return loaded_in(parsed(file))

@@ -149,6 +149,7 @@ def test_the_nearest_tests_of_a_module(tree: Path) -> None:
     assert Nearest(tree).of("core/larger.py") == ("tests/unit/core/test_all.py",)
 
 
+@pytest.mark.long("runs pytest for each of seven mistakes")
 def test_a_mistake_is_noticed_or_survives(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Numbers that are equal may be compared either way: that one is named as no mistake. The tree stays as it is."""
     every = every_mutation(tree, ["core/larger.py", "core/untested.py"])
@@ -171,7 +172,11 @@ def test_a_mistake_is_noticed_or_survives(tree: Path, capsys: pytest.CaptureFixt
     ("added", "said"),
     [
         ("    assert larger(1, 1) == 2\n", "test_larger.py::test_it fails without"),
-        ("import nothing_of_this_name\n", "test_larger.py fails without"),
+        pytest.param(
+            "import nothing_of_this_name\n",
+            "test_larger.py fails without",
+            marks=pytest.mark.long("runs pytest once more"),
+        ),
     ],
 )
 def test_tests_that_fail_by_themselves_notice_nothing(tree: Path, added: str, said: str) -> None:
