@@ -137,7 +137,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def commit(self, positions: Positions) -> None:
-        """Commits positions to the group, without waiting; a warning is logged of the first failure."""
+        """Commits positions to the group, without waiting; a warning is logged of the first failure, as `BackgroundCommits` does."""
 
     @abstractmethod
     def close(self) -> None:
