@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 
 import confluent_kafka as ck
+import pyarrow as pa
 import pytest
 
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
@@ -21,7 +22,8 @@ from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.kafka_python import cluster as kafka_python_cluster
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
-from pyspark_upsert_kafka.kafka.librdkafka import cluster, reader, sender
+from pyspark_upsert_kafka.kafka.librdkafka import cluster, reader, sender, transaction
+from pyspark_upsert_kafka.kafka.native import BatchProducer, MessageBatch
 from tests.kafka.conftest import CLIENTS, Edge, eventually, messages, numbered, own_messages
 from tests.kafka.secured import CLIENT, PASSWORD, Secured, by_password, by_token, errors_of
 from tests.token_endpoint import TokenEndpoint
@@ -326,6 +328,18 @@ def test_a_fatal_error_is_told_each_time(secured):
             guest.send(topic, *numbered(1))
 
 
+def takes_none(producer: object, topic: str) -> bool:
+    """Whether a producer, which has reported nothing yet, takes no messages any more."""
+    if isinstance(producer, BatchProducer):
+        one = pa.array([b"one"], pa.large_binary())
+        return producer.produce_batch(MessageBatch(topic, one, one), 0)[1] is not None
+    try:
+        producer.produce(topic, b"value", b"key")
+    except ck.KafkaException:
+        return True
+    return False
+
+
 def test_a_producer_closes_though_a_fatal_error_was_not_told_yet(secured):
     """So it is where no broker has said in time which partitions there are; whoever sends is told, in our words."""
     topic = secured.broker.topic()
@@ -333,20 +347,33 @@ def test_a_producer_closes_though_a_fatal_error_was_not_told_yet(secured):
     lease = sender.pooled_producer(
         guest.all_properties(), (topic,), DeliveryGuarantee.AT_LEAST_ONCE, with_metadata=True
     )
-
-    def refuses() -> bool:
-        try:
-            lease.client.producer.produce(topic, b"value", b"key")
-        except ck.KafkaException:
-            return True
-        return False
-
-    assert eventually(refuses)
+    assert eventually(lambda: takes_none(lease.client.producer, topic))
 
     sender.POOL.discard(lease)
 
     with pytest.raises((BrokerError, DeliveryError), match="Cluster authorization failed"):
         guest.send(topic, *numbered(1))
+
+
+@pytest.mark.parametrize("with_metadata", [False, True])
+def test_a_fatal_error_that_comes_while_messages_are_handed_over_is_told(secured, with_metadata):
+    """The client takes none of them then, and says of each no more than that there was a fatal error."""
+    topic = secured.broker.topic()
+    guest = secured.as_user("librdkafka", secured.user(("DESCRIBE", "TOPIC", topic)))
+    lease = sender.pooled_producer(
+        guest.all_properties(),
+        (topic,),
+        DeliveryGuarantee.AT_LEAST_ONCE,
+        with_metadata=with_metadata,
+    )
+
+    def send_once_it_takes_none() -> None:
+        with closing(sender.LibrdkafkaSender(lease)) as sends:
+            assert eventually(lambda: takes_none(lease.client.producer, topic))
+            sends.send(messages(topic, *numbered(1)))
+
+    with pytest.raises((BrokerError, DeliveryError), match="Cluster authorization failed"):
+        send_once_it_takes_none()
 
 
 def test_a_group_that_may_not_be_used(secured, client, caplog):
@@ -386,6 +413,25 @@ def transact(edge: Edge, topic: str, id_: str) -> None:
         # Only a warning depends on what these rights do not let it see.
         assert sender.groups("sink-") == [id_]
         assert sender.retention_s() is None
+
+
+@pytest.mark.parametrize("with_metadata", [False, True])
+def test_a_right_that_a_transaction_lacks_is_told_of_messages_that_come_later(
+    secured, with_metadata
+):
+    """The client takes none of them any more, and says of each no more than that its state is wrong."""
+    topic, id_ = secured.broker.topic(), f"sink-{uuid.uuid4()}"
+    of_id = [("WRITE", "TRANSACTIONAL_ID", id_), ("DESCRIBE", "TRANSACTIONAL_ID", id_)]
+    guest = secured.as_user("librdkafka", secured.user(("READ", "TOPIC", topic), *of_id))
+    sends = transaction.open_transaction(
+        guest.all_properties(), (topic,), id_, with_metadata=with_metadata
+    )
+    with closing(sends):
+        sends.begin()
+        assert eventually(lambda: takes_none(sends._producer, topic))
+
+        with pytest.raises(DeliveryError, match=rf"(?i)topic '{topic}'.*topic authoriz.*Write on"):
+            sends.send(messages(topic, *numbered(1)))
 
 
 def test_a_transaction_and_the_rights_that_it_needs(secured):

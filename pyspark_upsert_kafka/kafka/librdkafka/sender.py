@@ -317,6 +317,9 @@ _WAIT_S = 0.1
 """How long a call of the client waits (seconds). From 0.2 s on confluent-kafka waits in several steps, and goes on with the
 next step though an exception was raised in a callback, which may be lost then."""
 
+_TIMES = 100
+"""How often a report that must come is waited for."""
+
 _ROOM_S = 0.01
 """How long a full queue is waited for before it is tried again; the least that fills it well."""
 
@@ -383,8 +386,9 @@ class LibrdkafkaSender:
                 produce(*message)
             except BufferError:
                 self._produce_when_there_is_room(message)
-            except ck.KafkaException as error:
-                self._raise_refused(message, error)
+            except ck.KafkaException as refused:
+                topic, _, key, *_ = message
+                self._raise_refused(topic, key, refused.args[0])
 
     def _hand_over_batch(self, batch: MessageBatch) -> None:
         begin = 0
@@ -394,7 +398,7 @@ class LibrdkafkaSender:
             if error is None:
                 return
             if error.code() != ck.KafkaError._QUEUE_FULL:  # noqa: SLF001 - confluent-kafka's spelling
-                self._reports.raise_refused(batch.topic, batch.key(begin), error)
+                self._raise_refused(batch.topic, batch.key(begin), error)
             if begin > before:
                 self._reports.errors.note_progress()
             elif was_empty:
@@ -431,8 +435,8 @@ class LibrdkafkaSender:
                 if was_empty:
                     self._reports.raise_too_large(topic, key, len(key or b"") + len(value or b""))
                 self._wait_for_room(_WAIT_S)
-            except ck.KafkaException as error:
-                self._raise_refused(message, error)
+            except ck.KafkaException as refused:
+                self._raise_refused(topic, key, refused.args[0])
             else:
                 self._reports.errors.note_progress()
                 return
@@ -442,9 +446,13 @@ class LibrdkafkaSender:
         self._wait(self._producer.poll, timeout_s)
         self._reports.raise_first()
 
-    def _raise_refused(self, message: tuple[Any, ...], exception: ck.KafkaException) -> None:
-        topic, _, key, *_ = message
-        self._reports.raise_refused(topic, key, exception.args[0])
+    def _raise_refused(self, topic: str, key: bytes | None, error: ck.KafkaError) -> None:
+        """Raises the error of a message that the client did not take, or the fatal error because of which it takes none."""
+        if error.code() == ck.KafkaError._FATAL:  # noqa: SLF001 - confluent-kafka's spelling
+            # confluent-kafka raises why from a later call, since librdkafka refuses messages a moment before it reports that.
+            for _ in range(_TIMES):
+                self._wait(self._producer.poll, _WAIT_S)
+        self._reports.raise_refused(topic, key, error)
 
 
 def _arguments(messages: Messages) -> Iterable[tuple[Any, ...]]:

@@ -51,8 +51,8 @@ _LATE_S = 1.0
 _INVALID_STATE_CODE = 48
 """INVALID_TXN_STATE in Kafka's protocol: says nothing but that something failed before."""
 
-_DROPPED = "Local: Purged"
-"""How librdkafka's reasons begin for messages that it has dropped since their transaction failed."""
+_DROPPED = ("Local: Purged", "Local: Erroneous state")
+"""What librdkafka says of messages that it has dropped, or did not take, since their transaction had failed."""
 
 _FENCED_CODE = 90
 """PRODUCER_FENCED in Kafka's protocol, for which librdkafka has a code of its own too."""
@@ -265,7 +265,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
                 return self._nothing_written(exception)
         except BrokerError as stuck:
             logger.info("%s", stuck)
-        if failed is None or not undelivered.reason.startswith(_DROPPED):
+        if failed is None or not any(said in undelivered.reason for said in _DROPPED):
             return undelivered
         return DeliveryError(
             undelivered.topic,

@@ -335,11 +335,20 @@ class EventQueue:
     def _error(self, event: int) -> ck.KafkaError:
         code = self._library.rd_kafka_event_error(event)
         reason = self._library.rd_kafka_event_error_string(event)
+        return self.error(code, reason.decode(errors="replace"))
+
+    def error(self, code: int, reason: str | None = None) -> ck.KafkaError:
+        """An error of the client; in the place of "fatal error" the one that was.
+
+        Args:
+            code: Its code.
+            reason: What is said of it; None = what librdkafka says of each of that code.
+        """
         if code == ck.KafkaError._FATAL:  # noqa: SLF001
             text = create_string_buffer(TEXT_BYTES)
             code = self._library.rd_kafka_fatal_error(self._client, text, TEXT_BYTES)
-            reason = text.value
-        return ck.KafkaError(code, reason.decode(errors="replace"))
+            reason = text.value.decode(errors="replace")
+        return ck.KafkaError(code) if reason is None else ck.KafkaError(code, reason)
 
     def _log(self, event: int) -> None:
         kind, text, level = c_char_p(), c_char_p(), c_int()

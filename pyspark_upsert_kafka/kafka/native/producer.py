@@ -123,7 +123,7 @@ class BatchProducer:
         finally:
             self._library.rd_kafka_topic_destroy(topic)
         first = int(rest["err"].astype(bool).argmax())
-        return begin + first, ck.KafkaError(int(rest["err"][first]))
+        return begin + first, self._events.error(int(rest["err"][first]))
 
     def poll(self, timeout_s: float) -> None:
         """Waits for reports and passes them on."""
