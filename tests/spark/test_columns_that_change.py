@@ -16,8 +16,9 @@ from tests.conftest import Broker, options
 from tests.local_registry import Registry
 from tests.spark.batches import refused, save
 from tests.spark.conftest import eventually, run_to_end
-from tests.spark.streams import Batches, failing_once
+from tests.spark.streams import KNOWS_LIMITS, Batches, failing_once
 from tests.spark.supervised import supervisor
+from tests.spark.test_changelog import keeps_state
 
 NARROW, WIDE = "id BIGINT NOT NULL, name STRING", "id BIGINT NOT NULL, name STRING, tier INT"
 
@@ -198,13 +199,16 @@ def test_the_table_first(
     assert ended(sink.start(before.drop("_change_type"))).error == "SchemaChangedError"
     assert sink.all() == []
     save(spark.createDataFrame([(3, "Grace", 3)], WIDE), it)
-    run_to_end(sink.start(read(spark, it, **full).drop("_change_type")))
+    # Before PySpark 4.2 the first run ends with the batch that was not finished.
+    for _ in range(1 if KNOWS_LIMITS else 2):
+        run_to_end(sink.start(read(spark, it, **full).drop("_change_type")))
 
     first, second = ([row[:-1] for row in rows] for rows in sink.rows.values())
     assert sorted(first) == [(1, "Ada", None), (2, "Alan T.", 2)]
     assert second == [(3, "Grace", 3)]
 
 
+@keeps_state
 @pytest.mark.long("three runs of a query with state")
 @pytest.mark.parametrize(
     ("wider", "says"),
