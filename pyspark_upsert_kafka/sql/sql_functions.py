@@ -197,7 +197,7 @@ def _type_of_rounded(arguments: Arguments) -> str | None:
     precision, scale = map(int, known)
     kept = int(digits[0].sql()) if digits else 0
     if kept < 0:
-        return f"DECIMAL({min(precision + 1, MOST_DIGITS)}, 0)"
+        return f"DECIMAL({min(precision - scale + 1, MOST_DIGITS)}, 0)"
     return (
         f"DECIMAL({precision - scale + kept + 1}, {kept})"
         if kept < scale

@@ -73,7 +73,7 @@ def spark_of(expression: str) -> str:
         ("FLOOR(price * ratio)", "CAST(FLOOR(price * ratio) AS DOUBLE)"),
         ("SUM(ROUND(price, 1))", "CAST(SUM(CAST(ROUND(price, 1) AS DECIMAL(10, 1))) AS DECIMAL(38, 1))"),
         ("SUM(ROUND(price))", "CAST(SUM(CAST(ROUND(price) AS DECIMAL(9, 0))) AS DECIMAL(38, 0))"),
-        ("SUM(ROUND(price * price, -2))", "CAST(SUM(CAST(ROUND(price * price, -2) AS DECIMAL(22, 0))) AS DECIMAL(38, 0))"),
+        ("SUM(ROUND(price * price, -2))", "CAST(SUM(CAST(ROUND(price * price, -2) AS DECIMAL(18, 0))) AS DECIMAL(38, 0))"),
         ("SUM(ROUND(price, 5))", "CAST(SUM(CAST(ROUND(price, 5) AS DECIMAL(10, 2))) AS DECIMAL(38, 2))"),
         # A whole number has ten digits in a CASE, in both, so that fewer are left behind the point.
         ("SUM(CASE WHEN flag THEN CAST(price AS DECIMAL(38, 32)) ELSE 0 END)", "CAST(SUM(CASE WHEN flag THEN CAST(price AS DECIMAL(38, 32)) ELSE 0 END) AS DECIMAL(38, 28))"),
