@@ -5,8 +5,9 @@ NOT NULL makes no difference.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from pyspark.sql.types import (
     ArrayType,
@@ -71,6 +72,66 @@ def field_named(name: str, fields: StructType) -> StructField | None:
     """The field of this name; if none is spelled so, the one whose name differs only in case."""
     alike = [field for field in fields if field.name.lower() == name.lower()]
     return next((field for field in alike if field.name == name), alike[0] if alike else None)
+
+
+_LIKE = 0.8
+"""How alike two names must be for one to be meant by the other."""
+
+
+def near_name(name: str, fields: Sequence[str]) -> str | None:
+    """The field that is meant by a name; None = none is like it.
+
+    >>> near_name("User_ID", ["id", "userId"]), near_name("regoin", ["region"]), near_name("name", ["nosuch"])
+    ('userId', 'region', None)
+    """
+    alike = {field.replace("_", "").casefold(): field for field in reversed(fields)}
+    found = get_close_matches(name.replace("_", "").casefold(), alike, 1, _LIKE)
+    return alike[found[0]] if found else None
+
+
+def without_field(
+    columns: DataType,
+    fields: DataType,
+    alike: Callable[[str], str] = str,
+    path: tuple[str, ...] = (),
+) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """The columns that no field of messages is read into, also those in structs: their paths, and the fields there without a column.
+
+    Args:
+        columns: The columns, or the type of one of them.
+        fields: The fields, or the type of that column's.
+        alike: What names have in common that are the same.
+        path: Where both are.
+
+    >>> from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+    >>> fields = spark_columns("id BIGINT, at ARRAY<STRUCT<city: STRING>>")
+    >>> [*without_field(spark_columns("Id BIGINT, at ARRAY<STRUCT<zip: STRING>>"), fields)]
+    [(('Id',), ['id']), (('at', 'zip'), ['city'])]
+    >>> union = spark_columns("either STRUCT<member0: STRUCT<zip: STRING>, member1: STRUCT<city: STRING>>")
+    >>> [*without_field(spark_columns("either STRUCT<zip: STRING>"), union)]
+    []
+    """
+    if isinstance(columns, ArrayType) and isinstance(fields, ArrayType):
+        yield from without_field(columns.elementType, fields.elementType, alike, path)
+    elif isinstance(columns, MapType) and isinstance(fields, MapType):
+        yield from without_field(columns.valueType, fields.valueType, alike, path)
+    elif (
+        isinstance(columns, StructType) and isinstance(fields, StructType) and not _is_union(fields)
+    ):
+        there = {alike(field.name): field for field in fields}
+        of_columns = {*map(alike, columns.names)}
+        free = [field.name for name, field in there.items() if name not in of_columns]
+        for column in columns:
+            inner, found = (*path, column.name), there.get(alike(column.name))
+            if found is None:
+                yield inner, free
+            else:
+                yield from without_field(column.dataType, found.dataType, alike, inner)
+
+
+def _is_union(fields: StructType) -> bool:
+    """Whether these are the branches of a union of Avro, any of which may be read into the columns."""
+    return len(fields) > 1 and fields.names == [f"member{at}" for at in range(len(fields))]
 
 
 def needed(

@@ -31,7 +31,7 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 
 
 _SHOWN = 200
-_MOST_NAMES, _LONGEST_NAME = 10, 40
+MOST_NAMES, _LONGEST_NAME = 10, 40
 
 
 class UpsertKafkaError(Exception):
@@ -323,7 +323,7 @@ def shown_names(names: Collection[str]) -> str:
     >>> shown_names(["id", "name"])
     "'id', 'name'"
     """
-    some = [*names][:_MOST_NAMES]
+    some = [*names][:MOST_NAMES]
     cut = (name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…" for name in some)
     more = f" and {len(names) - len(some)} more" if len(names) > len(some) else ""
     return ", ".join(map(repr, cut)) + more

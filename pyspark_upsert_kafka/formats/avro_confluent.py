@@ -35,13 +35,13 @@ from pyspark_upsert_kafka.formats.codec import (
 )
 from pyspark_upsert_kafka.formats.record_names import RecordNames
 from pyspark_upsert_kafka.formats.registry_format import (
+    LackedColumns,
     RegisteredSchema,
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
     SeenRecords,
     of_newest_schema,
-    warn_of_foreign,
 )
 
 _NAMED = ("record", "error", "enum", "fixed")
@@ -58,12 +58,12 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     schema = _parsed(given, spec)
     resolve_columns(schema, spec.schema)
     reader, seen = schema if given else None, SeenRecords(spec)
+    lacked = LackedColumns(spec, str.lower)
 
     def of_schema(registered: RegisteredSchema, prefix_length: int) -> Decoder:
         writer = parse_schema(whole_text(registered), registered.origin)
         seen.add(*record_names(writer))
-        if reader is None:
-            _warn_of_foreign(registered, writer, spec)
+        look_at_fields(lacked, given or registered, reader or writer)
         return datum_decoder(writer, spec.schema, reader=reader, prefix_length=prefix_length)
 
     return of_schema
@@ -75,12 +75,27 @@ def record_names(schema: Schema) -> list[str]:
     return [branch.name for branch in branches if isinstance(branch, Record)]
 
 
-def _warn_of_foreign(registered: RegisteredSchema, writer: Schema, spec: CodecSpec) -> None:
+def look_at_fields(lacked: LackedColumns, registered: RegisteredSchema, writer: Schema) -> None:
+    """Has it said which columns have no field in a schema.
+
+    Args:
+        lacked: What says it.
+        registered: The schema.
+        writer: The same, parsed.
+    """
     branches = writer.type.branches if isinstance(writer.type, Union) else (writer.type,)
     records = [branch for branch in branches if isinstance(branch, Record)]
     fields = [field.name for record in records for field in record.fields]
     names = ", ".join(repr(record.name) for record in records)
-    warn_of_foreign(f"{registered.origin}, the record {names},", fields, spec, str.lower)
+    lacked.look(f"{registered.origin}, the record {names},", fields, partial(_columns_of, writer))
+
+
+def _columns_of(writer: Schema) -> StructType | None:
+    """The columns of a record; None = it is none, or Spark has no type for a field."""
+    try:
+        return columns_of(writer)
+    except SchemaError:
+        return None
 
 
 def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:

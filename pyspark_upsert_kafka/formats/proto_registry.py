@@ -40,13 +40,13 @@ from pyspark_upsert_kafka.formats.protobuf.proto_schema import (
 )
 from pyspark_upsert_kafka.formats.record_names import RecordNames
 from pyspark_upsert_kafka.formats.registry_format import (
+    LackedColumns,
     RegisteredSchema,
     RegistryFormat,
     SchemaDecoder,
     SchemaEncoder,
     SeenRecords,
     of_newest_schema,
-    warn_of_foreign,
 )
 
 _LONGEST = 5  # bytes of a number of 32 bits
@@ -155,6 +155,7 @@ class _Reader:
 
     def __init__(self, kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> None:
         self._kind, self._spec, self._seen = kind, spec, SeenRecords(spec)
+        self._lacked = LackedColumns(spec)
         self._given: Any = None
         if given:
             schema = compiled(given)
@@ -193,13 +194,22 @@ class _Reader:
         """By what a message of that name is read."""
         self._seen.add(name)
         if self._given is None:
-            fields = schema.descriptor(name).fields_by_name.keys()
-            warn_of_foreign(f"{schema.origin}, the message {name!r},", fields, self._spec)
+            found = schema.descriptor(name)
+            what, fields = f"{schema.origin}, the message {name!r},", found.fields_by_name.keys()
+            self._lacked.look(what, fields, partial(_columns_of, found))
             return with_columns(schema, name, self._spec.schema).descriptor(name)
         if name.rpartition(".")[2] != self._given.name:
             wanted = self._given.full_name
             raise SchemaError(f"the message is a {name!r}, and not a {wanted!r}, which is read")
         return self._given
+
+
+def _columns_of(message: Any) -> StructType | None:
+    """The columns of a message; None = a field holds what no column can."""
+    try:
+        return columns_of_message(message)
+    except SchemaError:
+        return None
 
 
 def encoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from pyspark_upsert_kafka.core.errors import SchemaError, shown_names, warn_once
+from pyspark_upsert_kafka.core.column_changes import near_name, without_field
+from pyspark_upsert_kafka.core.errors import MOST_NAMES, SchemaError, shown_names, warn_once
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.formats.codec import (
     CodecSpec,
@@ -124,26 +126,68 @@ class SeenRecords:
             )
 
 
-def warn_of_foreign(
-    what: str, fields: Collection[str], spec: CodecSpec, alike: Callable[[str], str] = str
-) -> None:
-    """Logs a warning, once, when messages of a schema have none of a value's columns, so that all are NULL.
+class LackedColumns:
+    """Logs warnings when messages of a schema have no field for a column of a value, or for none, so that these are NULL.
+
+    Columns that are inferred are those of the newest schema: older ones may lack them, and nothing is said. A side has a watch
+    exactly where they are inferred.
 
     Args:
-        what: The messages' type and schema, for people.
-        fields: The names of its fields; none = it may have any.
         spec: The side.
         alike: What names have in common that are the same.
     """
-    columns = spec.schema.names
-    if spec.side != "value" or not columns or not fields:
-        return
-    if {*map(alike, fields)}.isdisjoint(map(alike, columns)):
-        topics = f" in {', '.join(map(repr, spec.topics))}" if spec.topics else ""
+
+    def __init__(self, spec: CodecSpec, alike: Callable[[str], str] = str) -> None:
+        self._spec, self._alike = spec, alike
+        self._is_inferred = spec.watch is not None
+        self._told: set[tuple[str, ...]] = {(name,) for name in spec.required}
+
+    def look(
+        self, what: str, fields: Collection[str], columns: Callable[[], StructType | None]
+    ) -> None:
+        """Takes a schema.
+
+        Args:
+            what: The messages' type and schema, for people.
+            fields: The names of its fields; none = it may have any.
+            columns: The columns that it gives; None = they are not known.
+        """
+        names = self._spec.schema.names
+        if self._spec.side != "value" or not names or not fields:
+            return
+        topics = f" in {', '.join(map(repr, self._spec.topics))}" if self._spec.topics else ""
+        if {*map(self._alike, fields)}.isdisjoint(map(self._alike, names)):
+            warn_once(
+                f"{what} has none of the columns {shown_names(names)}: its messages{topics} are rows of NULL. It has the fields "
+                f"{shown_names(fields)}. Give each table a topic of its own, or read only its messages: by "
+                "'scan.record-names', or 'scan.headers'."
+            )
+        elif not self._is_inferred and (found := columns()) is not None:
+            self._look_at_each(what, found, topics)
+
+    def _look_at_each(self, what: str, found: StructType, topics: str) -> None:
+        lacking = {
+            path: free
+            for path, free in without_field(self._spec.schema, found, self._alike)
+            if path not in self._told
+        }
+        self._told |= lacking.keys()
+        if not lacking:
+            return
+        # Those that are shown: many names take long to be compared.
+        near = [
+            ".".join((*path[:-1], name))
+            for path, free in islice(lacking.items(), MOST_NAMES)
+            if (name := near_name(path[-1], free)) is not None
+        ]
+        has = (
+            f"It has {shown_names(near)}"
+            if near
+            else f"It has the fields {shown_names(found.names)}"
+        )
         warn_once(
-            f"{what} has none of the columns {shown_names(columns)}: its messages{topics} are rows of NULL. It has the fields "
-            f"{shown_names(fields)}. Give each table a topic of its own, or read only its messages: by "
-            "'scan.record-names', or 'scan.headers'."
+            f"{what} has no field for {shown_names(['.'.join(path) for path in lacking])}, NULL in its messages{topics}. {has}. A "
+            "column must have the name of its field; if the field is newer than this schema, all is well."
         )
 
 

@@ -699,6 +699,24 @@ def test_a_schema_that_does_not_fit_the_columns(
     assert (code, levels(found)["registry"]) == (1, "warning")
 
 
+def test_a_column_that_the_schema_has_no_field_for(doctor: Doctor, broker: Broker) -> None:
+    """It is NULL in each row: that is said of the newest schema, and of those that messages name."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, (b"\0\0\0\0\1\2", b"\0\0\0\0\2\2\2a"))
+    row = schema("row", ("user_id", "long"), ("regoin", "string"))
+    with serving() as fake:
+        fake.schema(1, schema("key", ("user_id", "long")))
+        fake.schema(2, row)
+        fake.version(f"{topic}-key", "latest", schema("key", ("user_id", "long")))
+        fake.version(f"{topic}-value", "latest", row)
+        code, found = doctor(topic, *TABLE, *at(fake.url))
+
+    assert (code, levels(found)["registry"], levels(found)["columns"]) == (1, "warning", "warning")
+    for check in ("registry", "columns"):
+        assert "has no field for 'region'" in found[check]["text"]
+        assert "It has 'regoin'." in found[check]["text"]
+
+
 @pytest.mark.long("a registry is asked again for half a minute")
 def test_a_registry_that_does_not_answer(doctor: Doctor, broker: Broker) -> None:
     """It is asked once, and messages that need it are not read."""

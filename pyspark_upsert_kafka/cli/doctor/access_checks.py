@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
     grant,
     servers_of,
 )
+from pyspark_upsert_kafka.cli.doctor.message_sample import logged
 from pyspark_upsert_kafka.connector.format_catalog import read_key_side, read_value_side
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
@@ -250,6 +251,7 @@ class _SchemaFacts:
             answer.
         text: The subject of a schema that fits; else the error.
         option: The option that names the subject.
+        warnings: What is said of a schema that fits, such as columns that it has no field for.
     """
 
     side: str
@@ -257,6 +259,7 @@ class _SchemaFacts:
     state: Literal["fits", "unfit", "missing", "no answer"]
     text: str
     option: str = "subject"
+    warnings: tuple[str, ...] = ()
 
 
 def _schema_facts(request: Request) -> list[_SchemaFacts]:
@@ -280,7 +283,9 @@ def _facts(side: Side) -> _SchemaFacts:
     if side.format.newest_schema is None:
         raise ValueError(f"'{name}' has no registry.")
     try:
-        return _SchemaFacts(of, name, "fits", side.format.newest_schema(side.spec))
+        with logged() as warnings:
+            subject = side.format.newest_schema(side.spec)
+        return _SchemaFacts(of, name, "fits", subject, warnings=tuple(warnings))
     except NoSchemaError as error:
         options = {option.name for option in side.format.options}
         option = "subject" if "subject" in options else "schema.name"
@@ -298,6 +303,9 @@ def _check_schema(facts: _SchemaFacts) -> Finding:
         text = (
             f"The newest schema of the {side}, subject {facts.text!r}, can be read into the columns"
         )
+        if facts.warnings:
+            said = " ".join([f"{text}.", *facts.warnings])
+            return Finding(_REGISTRY, Level.WARNING, said.rstrip("."))
         return Finding(_REGISTRY, Level.OK, text)
     option = f"'{facts.side}.{facts.format}.{facts.option}'"
     if facts.state == "missing":

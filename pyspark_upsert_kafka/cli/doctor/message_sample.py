@@ -133,7 +133,7 @@ def sampled(
         request.options, error_mode="ignore", emit_deletes=True, fail_on_data_loss=False
     )
     seen = _Seen(request)
-    with _logged() as warnings:
+    with logged() as warnings:
         reader = _SampleReader(replace(request, options=options))
         for part in sample_parts(view, count):
             for range_, changes in reader.read(part):
@@ -258,8 +258,8 @@ def _bad_message(batch: RawBatch, bad: BadMessage) -> SampledBadMessage:
 
 
 @contextmanager
-def _logged() -> Iterator[list[str]]:
-    """The warnings that the connector logs of messages meanwhile, which are shown as findings and not twice."""
+def logged() -> Iterator[list[str]]:
+    """The warnings that the connector logs of messages and their schemas meanwhile, which are shown as findings and not twice."""
     found: list[str] = []
 
     class Collector(logging.Handler):

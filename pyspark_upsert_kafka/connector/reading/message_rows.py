@@ -17,7 +17,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ from pyspark_upsert_kafka.connector.reading.later_columns import LaterColumns, r
 from pyspark_upsert_kafka.connector.reading.metadata_arrays import metadata_array
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.column_changes import near_name
 from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names, warn_once
 from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options.values import ReadOptions
@@ -394,7 +394,7 @@ class _MissingColumns:
             self._without_value.clear()
             return
         for path in missing:
-            near = _near(path[-1], [field for field in found if field not in level.names])
+            near = near_name(path[-1], [field for field in found if field not in level.names])
             enough = self._is_table or len(objects) >= _LOOKED_AT
             if path not in self._of_key and (near or enough):
                 self._without_value.remove(path)
@@ -409,21 +409,6 @@ class _MissingColumns:
         messages = [batch.values[at] for at in places]
         rows = [self._fields(each) for each in messages if each is not None]
         return [each for row in rows for each in level.objects(row)]
-
-
-_LIKE = 0.8
-"""How alike two names must be for one to be meant by the other."""
-
-
-def _near(name: str, fields: Sequence[str]) -> str | None:
-    """The field that is meant by a name; None = none is like it.
-
-    >>> _near("User_ID", ["id", "userId"]), _near("regoin", ["region"]), _near("name", ["nosuch"])
-    ('userId', 'region', None)
-    """
-    alike = {field.replace("_", "").casefold(): field for field in reversed(fields)}
-    found = get_close_matches(name.replace("_", "").casefold(), alike, 1, _LIKE)
-    return alike[found[0]] if found else None
 
 
 def _text(batch: RawBatch, at: int, fields: Sequence[str], columns: Sequence[str]) -> str:

@@ -44,6 +44,7 @@ from pyspark_upsert_kafka.formats.cdc.debezium_json import DEBEZIUM
 from pyspark_upsert_kafka.formats.cdc.envelope_format import refuse, row_after, row_before
 from pyspark_upsert_kafka.formats.codec import ChangeDecoder, ChangeSpec, CodecSpec, Decoder, Format
 from pyspark_upsert_kafka.formats.registry_format import (
+    LackedColumns,
     RegisteredSchema,
     SchemaDecoder,
     SeenRecords,
@@ -129,7 +130,7 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
     else:
         resolve_columns(reader, _mapping(given.text, spec.schema, None).physical)
 
-    seen = SeenRecords(spec)
+    seen, lacked = SeenRecords(spec), LackedColumns(_of_row(spec), str.lower)
 
     def of_schema(registered: RegisteredSchema, prefix_length: int) -> Decoder:
         from pyspark_upsert_kafka.formats.cdc.columns_by_schema import MappedDecoder
@@ -137,11 +138,32 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
         text = avro_confluent.whole_text(registered)
         writer = parse_schema(text, registered.origin)
         seen.add(*avro_confluent.record_names(writer))
+        seen_by = reader or writer
+        if (row := _row_of(seen_by)) is not None:
+            of_row = replace(seen_by, type=row)
+            avro_confluent.look_at_fields(lacked, given or registered, of_row)
         mapping = _mapping(text, spec.schema, reader)
         plain = datum_decoder(writer, mapping.physical, reader=reader, prefix_length=prefix_length)
         return MappedDecoder(plain, mapping)
 
     return of_schema
+
+
+def _of_row(spec: CodecSpec) -> CodecSpec:
+    """The side with the columns of the row, where these are in an envelope."""
+    columns = spec.schema
+    after = columns[DEBEZIUM.after].dataType if DEBEZIUM.after in columns.names else None
+    return replace(spec, schema=after) if isinstance(after, StructType) else spec
+
+
+def _row_of(writer: Schema) -> Record | None:
+    """The record of the row in an envelope; None = there is none."""
+    envelope = writer.type
+    fields = envelope.fields if isinstance(envelope, Record) else ()
+    after = next((field.type for field in fields if field.name == DEBEZIUM.after), None)
+    branches = after.branches if isinstance(after, Union) else (after,)
+    found = (writer.records[e.name] if isinstance(e, Reference) else e for e in branches)
+    return next((each for each in found if isinstance(each, Record)), None)
 
 
 def columns(registered: RegisteredSchema, spec: CodecSpec, only: str | None) -> StructType:

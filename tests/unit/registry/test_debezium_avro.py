@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_named, format_options
+from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.changes import Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
@@ -120,6 +121,24 @@ def test_upserts_and_deletes_of_a_key(url: str) -> None:
         (1, Change.UPSERT, 2, "Ada L."),
         (3, Change.DELETE, 2, None),
     ]
+
+
+@pytest.mark.parametrize("key", [(), ("id",)])
+def test_a_column_that_rows_have_no_field_for(
+    url: str,
+    key: tuple[str, ...],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is told by its name in the row, and not in the envelope; that a name has other capital letters makes no difference."""
+    monkeypatch.setattr(errors, "_warned", set())
+    row = columns(id=LongType(), NAME=StringType(), e_mail=StringType())
+
+    decoder(url, *key, row=row).decode(MESSAGES)
+
+    (said,) = caplog.messages
+    assert "Schema id 7, the record 'shop.people.Value', has no field for 'e_mail'" in said
+    assert "It has 'email'." in said
 
 
 def test_many_messages(url: str) -> None:

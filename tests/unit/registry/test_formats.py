@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql.types import DateType, LongType, StringType, StructType, Timest
 
 from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.core import errors
+from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError, SchemaError
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Format
 from tests.unit.formats.json.codecs import batch, columns
@@ -182,4 +184,70 @@ def test_a_record_of_another_table(registry, name, caplog, monkeypatch):
     assert said == (
         f"Schema id 8, the {what} 'shop.Other', has none of the columns 'id', 'name': its messages in 'orders' are rows of NULL. "
         "It has the fields 'x', 'y'. Give each table a topic of its own, or read only its messages: by 'scan.record-names', or 'scan.headers'."
+    )
+
+
+FIELDS = {
+    "avro-confluent": '{"type":"record","name":"shop.Order","fields":[{"name":"id","type":"long"},{"name":"region","type":"string"},'
+    '{"name":"at","type":{"type":"record","name":"shop.Place","fields":[{"name":"zipcode","type":"string"}]}}]}',
+    "proto-registry": 'syntax = "proto3"; package shop; message Place { string zipcode = 1; } '
+    "message Other { int64 x = 1; } message Order { int64 id = 1; string region = 2; Place at = 3; }",
+}
+OF_FIELDS = {"avro-confluent": b"\x02\x02a\x02b", "proto-registry": b"\x02\x04\x08\x01\x12\x01a"}
+LACKING = "id BIGINT, regoin STRING, nosuch STRING, at STRUCT<zip_code: STRING>"
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_single_columns_that_a_schema_has_no_field_for(registry, name, caplog, monkeypatch):
+    """They are told once, whichever message of the schema it is, also within a STRUCT, with the fields that are meant."""
+    monkeypatch.setattr(errors, "_warned", set())
+    format_, kind = format_named(name, "value"), REGISTERED[name][0]
+    registry.schema(7, FIELDS[name], schemaType=kind)
+    it = spec(format_, registry.url, spark_columns(LACKING))
+    what = "record" if name == "avro-confluent" else "message"
+
+    for _ in range(2):
+        assert not format_.decoder(it).decode([b"\0\0\0\0\7" + OF_FIELDS[name]] * 2).errors
+
+    (said,) = caplog.messages
+    assert said == (
+        f"Schema id 7, the {what} 'shop.Order', has no field for 'regoin', 'nosuch', 'at.zip_code', NULL in its messages in 'orders'. "
+        "It has 'region', 'at.zipcode'. A column must have the name of its field; if the field is newer than this schema, all is well."
+    )
+
+
+@pytest.mark.parametrize("name", FIELDS)
+@pytest.mark.parametrize(
+    ("table", "changes"),
+    [
+        ("id BIGINT, region STRING", {}),
+        ("region STRING, more STRING", {"required": frozenset({"more"})}),  # the key has it
+        (LACKING, {"watch": lambda _: False}),  # inferred: those of a newer schema
+    ],
+)
+def test_columns_that_a_schema_may_lack(registry, name, table, changes, caplog, monkeypatch):
+    """Nothing is said of those of the key, nor of those that are inferred."""
+    monkeypatch.setattr(errors, "_warned", set())
+    format_ = format_named(name, "value")
+    registry.schema(7, FIELDS[name], schemaType=REGISTERED[name][0])
+    it = replace(spec(format_, registry.url, spark_columns(table)), **changes)
+
+    format_.decoder(it).decode([b"\0\0\0\0\7" + OF_FIELDS[name]])
+
+    assert caplog.messages == []
+
+
+def test_columns_that_a_given_schema_has_no_field_for(registry, caplog, monkeypatch):
+    """A schema that is given for reading is the one that counts, and is named by its option."""
+    monkeypatch.setattr(errors, "_warned", set())
+    format_ = format_named("avro-confluent", "value")
+    registry.schema(7, FIELDS["avro-confluent"])
+    given = '{"type":"record","name":"shop.Order","fields":[{"name":"id","type":"long"},{"name":"area","type":"string","default":""}]}'
+    it = spec(format_, registry.url, spark_columns("id BIGINT, region STRING"), schema=given)
+
+    format_.decoder(it).decode([b"\0\0\0\0\7" + OF_FIELDS["avro-confluent"]])
+
+    (said,) = caplog.messages
+    assert said.startswith(
+        "The schema in 'value.avro-confluent.schema', the record 'shop.Order', has no field for 'region'"
     )
