@@ -19,6 +19,7 @@ from pyspark_upsert_kafka.sql.function_forms import (
     spark_expression,
 )
 from pyspark_upsert_kafka.sql.sql_types import (
+    APPROXIMATE,
     MOST_DIGITS,
     NESTED,
     NUMBERS,
@@ -348,6 +349,8 @@ def _type_of(node: exp.Expr) -> str:
     kind = kind_of(node)
     if kind in ("UNKNOWN", "NULL") or node.type is None:
         raise ValueError("the type of an argument is not known: CAST it")
+    if kind in APPROXIMATE:
+        return kind
     if kind != "DECIMAL":
         return str(node.type.sql("spark")).replace("VARCHAR", "STRING")
     digits = decimal_digits(node)

@@ -19,14 +19,18 @@ NESTED = ("ARRAY", "MAP", "STRUCT")
 
 
 def kind_of(node: exp.Expr) -> str:
-    """The name of a value's type; of a DECIMAL and a FLOAT or DOUBLE it is DOUBLE, which sqlglot takes for DECIMAL."""
+    """The name of a value's type; of a DECIMAL and a FLOAT or DOUBLE it is DOUBLE, which sqlglot takes for DECIMAL or FLOAT."""
     if isinstance(node, exp.Null):
         return "NULL"
     kind = "UNKNOWN" if node.type is None else str(node.type.this.name)
-    return "DOUBLE" if kind == "DECIMAL" and _is_approximate(node) else kind
+    return "DOUBLE" if kind in _DOUBLE_WITH and _is_of_any(node, _DOUBLE_WITH[kind]) else kind
 
 
-def _is_approximate(node: exp.Expr) -> bool:
+_DOUBLE_WITH = {"DECIMAL": APPROXIMATE, "FLOAT": ("DECIMAL", "DOUBLE")}
+"""For a type that sqlglot finds: with which others a value of it is a DOUBLE."""
+
+
+def _is_of_any(node: exp.Expr, kinds: Sequence[str]) -> bool:
     value = node.unnest().unalias()
     if isinstance(value, exp.Column):
         parts = _selected(value)
@@ -34,7 +38,7 @@ def _is_approximate(node: exp.Expr) -> bool:
         parts = [value.this, value.expression]
     else:
         parts = _branches(value)
-    return any(kind_of(each) in APPROXIMATE for each in parts)
+    return any(kind_of(each) in kinds for each in parts)
 
 
 def parts_of(kind: exp.DataType) -> list[exp.DataType]:

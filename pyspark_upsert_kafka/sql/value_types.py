@@ -237,13 +237,20 @@ def _replace_call(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> Non
 
 
 def _check_array(node: exp.Expr, query: Query) -> None:
-    """Rejects an array, or the keys or values of a map, whose elements have different types, or unknown ones."""
+    """Rejects an array, or the keys or values of a map, whose elements have different types, or unknown ones.
+
+    Elements of a type that sqlglot does not find are cast to it: what it takes the array for depends on that.
+    """
     kinds = {kind_of(each) for each in node.expressions} - {"NULL"}
     kinds = {"TEXT" if kind in TEXTS else kind for kind in kinds}
     if "UNKNOWN" in kinds or not kinds or (len(kinds) > 1 and not kinds <= {*WHOLE}):
         raise place_in_query(node, query).error(
             f"the elements of '{shown(node)}' have no type in common that is the same in Spark: CAST them to one."
         )
+    for each in node.expressions:
+        kind = kind_of(each)
+        if kind in APPROXIMATE and each.type is not None and each.type.this.name != kind:
+            each.replace(spark_cast(each.copy(), kind))
 
 
 def _take_element(node: exp.Expr, query: Query) -> None:
