@@ -107,17 +107,12 @@ def without_field(
     >>> fields = spark_columns("id BIGINT, at ARRAY<STRUCT<city: STRING>>")
     >>> [*without_field(spark_columns("Id BIGINT, at ARRAY<STRUCT<zip: STRING>>"), fields)]
     [(('Id',), ['id']), (('at', 'zip'), ['city'])]
-    >>> union = spark_columns("either STRUCT<member0: STRUCT<zip: STRING>, member1: STRUCT<city: STRING>>")
-    >>> [*without_field(spark_columns("either STRUCT<zip: STRING>"), union)]
-    []
     """
     if isinstance(columns, ArrayType) and isinstance(fields, ArrayType):
         yield from without_field(columns.elementType, fields.elementType, alike, path)
     elif isinstance(columns, MapType) and isinstance(fields, MapType):
         yield from without_field(columns.valueType, fields.valueType, alike, path)
-    elif (
-        isinstance(columns, StructType) and isinstance(fields, StructType) and not _is_union(fields)
-    ):
+    elif isinstance(columns, StructType) and isinstance(fields, StructType):
         there = {alike(field.name): field for field in fields}
         of_columns = {*map(alike, columns.names)}
         free = [field.name for name, field in there.items() if name not in of_columns]
@@ -127,11 +122,6 @@ def without_field(
                 yield inner, free
             else:
                 yield from without_field(column.dataType, found.dataType, alike, inner)
-
-
-def _is_union(fields: StructType) -> bool:
-    """Whether these are the branches of a union of Avro, any of which may be read into the columns."""
-    return len(fields) > 1 and fields.names == [f"member{at}" for at in range(len(fields))]
 
 
 def needed(

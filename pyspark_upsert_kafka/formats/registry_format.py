@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from pyspark_upsert_kafka.core.column_changes import near_name, without_field
 from pyspark_upsert_kafka.core.errors import MOST_NAMES, SchemaError, shown_names, warn_once
@@ -150,7 +150,7 @@ class LackedColumns:
         Args:
             what: The messages' type and schema, for people.
             fields: The names of its fields; none = it may have any.
-            columns: The columns that it gives; None = they are not known.
+            columns: The columns that it gives; None = Spark has no type for one, so that no column within another is looked at.
         """
         names = self._spec.schema.names
         if self._spec.side != "value" or not names or not fields:
@@ -162,7 +162,8 @@ class LackedColumns:
                 f"{shown_names(fields)}. Give each table a topic of its own, or read only its messages: by "
                 "'scan.record-names', or 'scan.headers'."
             )
-        elif not self._is_inferred and (found := columns()) is not None:
+        elif not self._is_inferred:
+            found = columns() or StructType([StructField(name, NullType()) for name in fields])
             self._look_at_each(what, found, topics)
 
     def _look_at_each(self, what: str, found: StructType, topics: str) -> None:

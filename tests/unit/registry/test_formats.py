@@ -237,6 +237,31 @@ def test_columns_that_a_schema_may_lack(registry, name, table, changes, caplog, 
     assert caplog.messages == []
 
 
+RECURSIVE = {
+    "avro-confluent": '{"type":"record","name":"shop.Order","fields":[{"name":"id","type":"long"},{"name":"region","type":"string"},'
+    '{"name":"either","type":["long","string"]},{"name":"next","type":["null","shop.Order"]}]}',
+    "proto-registry": 'syntax = "proto3"; package shop; message Order { int64 id = 1; string region = 2; Order next = 3; }',
+}
+OF_RECURSIVE = {
+    "avro-confluent": b"\x02\x02a\x00\x02\x00",
+    "proto-registry": b"\0\x08\x01\x12\x01a",
+}
+
+
+@pytest.mark.parametrize("name", RECURSIVE)
+def test_a_schema_whose_fields_are_no_columns(registry, name, caplog, monkeypatch):
+    """Columns are told that it has no field for, whatever else it has: where Spark has no type, each table gives its columns."""
+    monkeypatch.setattr(errors, "_warned", set())
+    format_ = format_named(name, "value")
+    registry.schema(7, RECURSIVE[name], schemaType=REGISTERED[name][0])
+    it = spec(format_, registry.url, spark_columns("id BIGINT, regoin STRING"))
+
+    assert not format_.decoder(it).decode([b"\0\0\0\0\7" + OF_RECURSIVE[name]]).errors
+
+    (said,) = caplog.messages
+    assert "has no field for 'regoin', NULL in its messages in 'orders'. It has 'region'." in said
+
+
 def test_columns_that_a_given_schema_has_no_field_for(registry, caplog, monkeypatch):
     """A schema that is given for reading is the one that counts, and is named by its option."""
     monkeypatch.setattr(errors, "_warned", set())
