@@ -8,7 +8,7 @@ import logging
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -101,6 +101,7 @@ class LibrdkafkaFetcher:
         range_: Its topic and partition.
         details: What is taken out of messages beside key, value and offset.
         batch_s: How long a batch is filled, in seconds.
+        clock: Gives the time in seconds.
     """
 
     def __init__(
@@ -110,11 +111,12 @@ class LibrdkafkaFetcher:
         *,
         details: frozenset[Detail],
         batch_s: float = _BATCH_S,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._consumer: Any = connection.consumer
         self._takes_columns = isinstance(connection.consumer, BatchConsumer)
         self.errors, self._topics = connection.errors, connection.topics
-        self._details, self._batch_s = details, batch_s
+        self._details, self._batch_s, self._clock = details, batch_s, clock
         self._name, self._partition = range_.topic, range_.partition
         self._message_bytes = _UNSEEN_BYTES  # about; librdkafka's queue counts values only
         self._consumer.poll(0)  # errors of before are passed on now, and cleared
@@ -138,13 +140,13 @@ class LibrdkafkaFetcher:
             self._consumer.poll(0)  # nothing else has it report
         fetched = Fetched(self._batch([]), position)
         parts: list[RawBatch] = []
-        deadline = time.monotonic() + self._batch_s
+        deadline = self._clock() + self._batch_s
         while (
             (left := _BATCH - sum(map(len, parts))) > 0
             and fetched.size_bytes < BATCH_BYTES
             and fetched.position < end
             and fetched.may_grow
-            and time.monotonic() < deadline
+            and self._clock() < deadline
         ):
             room = (BATCH_BYTES - fetched.size_bytes) // self._message_bytes
             part, events = self._take(min(left, end - fetched.position, 1 + room))

@@ -26,12 +26,13 @@ EOF, RESET = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET
 
 
 class Consumer:
-    """A consumer that gives what it has been given, chunk by chunk, and then nothing."""
+    """A consumer that gives what it has been given, chunk by chunk, and then nothing, for which time passes."""
 
     def __init__(self, *chunks: list[Message], watermarks: object = None) -> None:
         self.chunks, self.watermarks = list(chunks), watermarks
         self.looked_up: list[str] = []
         self.counts: list[int] = []
+        self.now_s = 0.0
 
     def assign(self, _: object) -> None:
         """Nothing is fetched."""
@@ -47,7 +48,10 @@ class Consumer:
     def consume(self, count: int, _: float) -> list[Message]:
         """The next chunk."""
         self.counts.append(count)
-        return self.chunks.pop(0) if self.chunks else []
+        if self.chunks:
+            return self.chunks.pop(0)
+        self.now_s += 1_000
+        return []
 
     def get_watermark_offsets(self, *_: object, **__: object) -> object:
         """As a leader answers, or not."""
@@ -65,6 +69,7 @@ def fetching(
         connection,
         Range("t", 0, 0, 100),
         details=details,
+        clock=lambda: consumer.now_s,
         **more,
     )
 
@@ -106,7 +111,7 @@ def test_a_consumer_looks_up_each_topic_but_its_first():
 )
 def test_a_poll_brings_the_messages_before_the_end(chunks, offsets, position):
     """And a position behind them, behind gaps and, by the event at the end of the log, behind markers."""
-    found = fetching(Consumer(*chunks), batch_s=0.2).poll(2, 10)
+    found = fetching(Consumer(*chunks)).poll(2, 10)
 
     assert ([*found.batch.offsets], found.position) == (offsets, position)
     assert found.size_bytes == 4 * len(offsets)
@@ -130,7 +135,7 @@ def test_a_batch_ends_at_a_number_of_bytes(monkeypatch, given, details, count):
         for begin in (0, 2, 4)
     ]
 
-    found = fetching(Consumer(*chunks), details, batch_s=60.0).poll(0, 6)
+    found = fetching(Consumer(*chunks), details).poll(0, 6)
 
     assert len(found.batch) == count
 
@@ -162,7 +167,7 @@ def test_a_timestamp_stays_with_its_message():
     ]
     consumer = Consumer(known[:2], [known[2], message(3)])
 
-    batch = fetching(consumer, frozenset({Detail.TIMESTAMP}), batch_s=0.2).poll(0, 4).batch
+    batch = fetching(consumer, frozenset({Detail.TIMESTAMP})).poll(0, 4).batch
 
     pairs = [*zip(batch.timestamp_types, batch.timestamps, strict=True)]
     assert pairs == [*written, message(3).timestamp()]
