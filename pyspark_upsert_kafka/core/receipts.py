@@ -266,10 +266,9 @@ def _read(call: Call, found: GroupOffset, *, any_sink: bool = False) -> _Written
 
 
 def _is_another_sink(call: Call, written: _Written) -> bool:
-    is_known = bool(call.sink and written.sink)
     if call.finishes and _has_same_options(call, written):
         return False
-    return is_known and written.sink != call.sink
+    return bool(call.sink and written.sink and written.sink != call.sink)
 
 
 def _has_same_options(call: Call, written: _Written) -> bool:

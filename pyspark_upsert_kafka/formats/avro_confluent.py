@@ -71,8 +71,12 @@ def decoder(spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
 
 def record_names(schema: Schema) -> list[str]:
     """The full names of the records that messages of a schema may be."""
+    return [record.name for record in _records(schema)]
+
+
+def _records(schema: Schema) -> list[Record]:
     branches = schema.type.branches if isinstance(schema.type, Union) else (schema.type,)
-    return [branch.name for branch in branches if isinstance(branch, Record)]
+    return [branch for branch in branches if isinstance(branch, Record)]
 
 
 def look_at_fields(lacked: LackedColumns, registered: RegisteredSchema, writer: Schema) -> None:
@@ -83,19 +87,10 @@ def look_at_fields(lacked: LackedColumns, registered: RegisteredSchema, writer: 
         registered: The schema.
         writer: The same, parsed.
     """
-    branches = writer.type.branches if isinstance(writer.type, Union) else (writer.type,)
-    records = [branch for branch in branches if isinstance(branch, Record)]
+    records = _records(writer)
     fields = [field.name for record in records for field in record.fields]
     names = ", ".join(repr(record.name) for record in records)
-    lacked.look(f"{registered.origin}, the record {names},", fields, partial(_columns_of, writer))
-
-
-def _columns_of(writer: Schema) -> StructType | None:
-    """The columns of a record; None = it is none, or Spark has no type for a field."""
-    try:
-        return columns_of(writer)
-    except SchemaError:
-        return None
+    lacked.look(f"{registered.origin}, the record {names},", fields, partial(columns_of, writer))
 
 
 def encoder(name: str, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:

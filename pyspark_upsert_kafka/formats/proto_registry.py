@@ -196,20 +196,12 @@ class _Reader:
         if self._given is None:
             found = schema.descriptor(name)
             what, fields = f"{schema.origin}, the message {name!r},", found.fields_by_name.keys()
-            self._lacked.look(what, fields, partial(_columns_of, found))
+            self._lacked.look(what, fields, partial(columns_of_message, found))
             return with_columns(schema, name, self._spec.schema).descriptor(name)
         if name.rpartition(".")[2] != self._given.name:
             wanted = self._given.full_name
             raise SchemaError(f"the message is a {name!r}, and not a {wanted!r}, which is read")
         return self._given
-
-
-def _columns_of(message: Any) -> StructType | None:
-    """The columns of a message; None = a field holds what no column can."""
-    try:
-        return columns_of_message(message)
-    except SchemaError:
-        return None
 
 
 def encoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:

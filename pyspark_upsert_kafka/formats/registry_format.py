@@ -142,15 +142,13 @@ class LackedColumns:
         self._is_inferred = spec.watch is not None
         self._told: set[tuple[str, ...]] = {(name,) for name in spec.required}
 
-    def look(
-        self, what: str, fields: Collection[str], columns: Callable[[], StructType | None]
-    ) -> None:
+    def look(self, what: str, fields: Collection[str], columns: Callable[[], StructType]) -> None:
         """Takes a schema.
 
         Args:
             what: The messages' type and schema, for people.
             fields: The names of its fields; none = it may have any.
-            columns: The columns that it gives; None = Spark has no type for one, so that no column within another is looked at.
+            columns: The columns that it gives. With a SchemaError, as Spark has no type for one, no column within another is looked at.
         """
         names = self._spec.schema.names
         if self._spec.side != "value" or not names or not fields:
@@ -163,7 +161,10 @@ class LackedColumns:
                 "'scan.record-names', or 'scan.headers'."
             )
         elif not self._is_inferred:
-            found = columns() or StructType([StructField(name, NullType()) for name in fields])
+            try:
+                found = columns()
+            except SchemaError:
+                found = StructType([StructField(name, NullType()) for name in fields])
             self._look_at_each(what, found, topics)
 
     def _look_at_each(self, what: str, found: StructType, topics: str) -> None:

@@ -23,6 +23,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.http_request import Deadline
 from pyspark_upsert_kafka.logins.aws_requests import answered_until, bounded_session
+from pyspark_upsert_kafka.logins.login_tokens import ANSWERS_S
 from pyspark_upsert_kafka.logins.rented_kafka import msk_region
 from pyspark_upsert_kafka.logins.token_providers import PROVIDER, Ask, config_entries
 
@@ -32,9 +33,6 @@ _NAMES = (
 """Of the entries in ``sasl.oauthbearer.config``."""
 
 _LIFE_S = 900
-_TIMEOUT_S = 9.0
-"""For all answers that credentials need; a little less than `LoginTokens` waits, which knows less of what happened."""
-
 _SERVICE = "kafka-cluster"
 _ACTION = "kafka-cluster:Connect"
 _NAME = "pyspark-upsert-kafka"
@@ -55,7 +53,7 @@ def provider(given: Mapping[str, str]) -> Ask:
     region = _region(given.get("bootstrap.servers", ""), Session(profile=profile))
 
     def ask(_: str) -> tuple[str, float]:
-        with answered_until(Deadline(time.monotonic() + _TIMEOUT_S, _TIMEOUT_S)):
+        with answered_until(Deadline(time.monotonic() + ANSWERS_S, ANSWERS_S)):
             session = bounded_session(
                 profile
             )  # another one keeps what it read of files that change

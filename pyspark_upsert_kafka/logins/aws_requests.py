@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from http.client import HTTPException
 from typing import Any
 from urllib.error import URLError
@@ -34,7 +33,13 @@ from botocore.httpsession import get_cert_path
 from botocore.session import Session
 from botocore.utils import ContainerMetadataFetcher
 
-from pyspark_upsert_kafka.http_request import MOST_BYTES, AnswerTooLargeError, Deadline, answer_to
+from pyspark_upsert_kafka.http_request import (
+    MOST_BYTES,
+    AnswerTooLargeError,
+    Deadline,
+    answer_to,
+    trusting,
+)
 
 _UNTIL: ContextVar[Deadline | None] = ContextVar("until", default=None)
 _ALL_S = 30.0
@@ -117,7 +122,7 @@ class _Sending:
         asked = Request(url_as_signed, data, headers, method=request.method)  # noqa: S310 - http(s)
         deadline = self._deadline()
         try:
-            answer = answer_to(asked, _trusting(self.authorities), deadline, by_proxy=self.by_proxy)
+            answer = answer_to(asked, trusting(self.authorities), deadline, by_proxy=self.by_proxy)
         except AnswerTooLargeError:
             raise NoAnswerError(endpoint_url=url, what=_TOO_LARGE) from None
         except URLError as error:
@@ -155,8 +160,3 @@ def _not_connected(url: str, reason: object) -> BotoCoreError:
     if isinstance(reason, ssl.SSLError):
         return SSLError(endpoint_url=url, error=reason)
     return EndpointConnectionError(endpoint_url=url, error=reason)
-
-
-@lru_cache(maxsize=10)
-def _trusting(authorities: str) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=authorities)

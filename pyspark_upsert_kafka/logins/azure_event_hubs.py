@@ -5,13 +5,10 @@ from __future__ import annotations
 import io
 import logging
 import os
-import ssl
 import threading
 import time
 from collections.abc import Mapping
-from functools import lru_cache
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import Request
@@ -25,7 +22,8 @@ from requests.adapters import HTTPAdapter
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.properties import PREFIX
-from pyspark_upsert_kafka.http_request import AnswerTooLargeError, Deadline, answer_to
+from pyspark_upsert_kafka.http_request import AnswerTooLargeError, Deadline, answer_to, trusting
+from pyspark_upsert_kafka.logins.login_tokens import ANSWERS_S
 from pyspark_upsert_kafka.logins.rented_kafka import event_hubs_host
 from pyspark_upsert_kafka.logins.token_providers import CONFIG, PROVIDER, Ask, config_entries
 
@@ -40,9 +38,6 @@ _AUTHORITIES = {
 
 _IN_TIME = {"retry_total": 1, "connection_timeout": 2, "read_timeout": 3.5}
 """What azure-identity may take for a request, so that its error is there before a token is not waited for any more."""
-
-_TIMEOUT_S = 9.0
-"""For all answers together; a little less than `LoginTokens` waits, which knows less of what happened."""
 
 
 class _EntraError(Exception):
@@ -101,7 +96,7 @@ class _InTime(HTTPAdapter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ends_at = time.monotonic() + _TIMEOUT_S
+        self._ends_at = time.monotonic() + ANSWERS_S
 
     def send(self, request: Any, *_: object, **more: Any) -> requests.Response:
         body, headers = request.body, {**request.headers, "Accept-Encoding": "identity"}
@@ -110,7 +105,7 @@ class _InTime(HTTPAdapter):
         verify, silence_s = more["verify"], more["timeout"][1]
         authorities = verify if isinstance(verify, str) else certifi.where()
         try:
-            answer = answer_to(asked, _trusting(authorities), Deadline(self._ends_at, silence_s))
+            answer = answer_to(asked, trusting(authorities), Deadline(self._ends_at, silence_s))
         except AnswerTooLargeError as error:
             raise requests.RequestException(str(error)) from None
         except URLError as error:
@@ -130,12 +125,6 @@ class _InTime(HTTPAdapter):
             request.url,
         )
         return response
-
-
-@lru_cache(maxsize=10)
-def _trusting(authorities: str) -> ssl.SSLContext:
-    folder = authorities if Path(authorities).is_dir() else None
-    return ssl.create_default_context(cafile=None if folder else authorities, capath=folder)
 
 
 class _SilentThreads(logging.Filter):

@@ -28,15 +28,13 @@ from pyspark_upsert_kafka.http_request import (
     Deadline,
     answer_to,
 )
+from pyspark_upsert_kafka.logins.login_tokens import ANSWERS_S
 from pyspark_upsert_kafka.logins.token_providers import Ask, config_entries
 
 _NAMES = ("impersonate",)
 """Of the entries in ``sasl.oauthbearer.config``: the service account that is to be impersonated."""
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-
-_TIMEOUT_S = 9.0
-"""For all requests of a login; a little less than a token is waited for, so that it is told what happened."""
 
 _SECRETS = ("client_secret", "refresh_token", "token")
 """Of credentials: an answer may repeat them."""
@@ -143,7 +141,7 @@ class _RequestInTime(Request):  # type: ignore[misc]
     """How google-auth asks a server: an answer is neither endless nor late, and a redirect is not followed."""
 
     def __init__(self) -> None:
-        self._ends_at = time.monotonic() + _TIMEOUT_S
+        self._ends_at = time.monotonic() + ANSWERS_S
 
     def __call__(
         self,
@@ -160,7 +158,7 @@ class _RequestInTime(Request):  # type: ignore[misc]
             TransportError: There is none.
         """
         asked = HttpRequest(url, body, dict(headers or {}), method=method)  # noqa: S310 - from the file of credentials, which is trusted
-        timeout_s = timeout or _TIMEOUT_S
+        timeout_s = timeout or ANSWERS_S
         deadline = Deadline(min(self._ends_at, time.monotonic() + timeout_s), timeout_s)
         try:
             return _Answered(answer_to(asked, ssl.create_default_context(), deadline))

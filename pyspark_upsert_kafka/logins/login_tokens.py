@@ -30,6 +30,9 @@ TOKENS = "login.tokens"
 _DEADLINE_S = 10.0
 """How long a token is waited for."""
 
+ANSWERS_S = 9.0
+"""For all answers that a provider of ours needs for a token, in seconds: a little less, since it knows more of what happened."""
+
 _USED_SHARE = 0.8
 """A token is renewed after this share of its life: Java's ``sasl.login.refresh.window.factor``, and librdkafka's."""
 

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.http_request import Answer, AnswerTooLargeError, Deadline, answer_to
-from pyspark_upsert_kafka.logins.login_tokens import LoginTokens, shared_tokens
+from pyspark_upsert_kafka.logins.login_tokens import ANSWERS_S, LoginTokens, shared_tokens
 from pyspark_upsert_kafka.logins.token_providers import PROVIDER
 
 _OIDC = "sasl.oauthbearer."
@@ -31,9 +31,6 @@ NAMES = frozenset({
     f"{_OIDC}token.endpoint.url", PROVIDER,
 })  # fmt: skip
 """The properties that say where a client's tokens come from, and are followed here."""
-
-_TIMEOUT_S = 9.0
-"""For a whole answer of the endpoint; a little less than `LoginTokens` waits, which knows less of what happened."""
 
 _ERROR_CODE = re.compile("[a-z_]{1,50}")
 """An error's code (RFC 6749, section 5.2): words for which the provider may put in nothing else."""
@@ -84,7 +81,7 @@ class TokenEndpoint:
 
         return shared_tokens((self, extensions), lambda: LoginTokens("OpenID Connect", ask))
 
-    def token(self, timeout_s: float = _TIMEOUT_S) -> tuple[str, float]:
+    def token(self, timeout_s: float = ANSWERS_S) -> tuple[str, float]:
         """A token, and when it ends in seconds since 1970.
 
         Args:

@@ -56,6 +56,7 @@ def context_of(subject: str | None) -> str:
     return found.group() if found else ""
 
 
+@lru_cache(maxsize=10_000)
 def schema_of_id(
     access: Access,
     schema_id: SchemaId,
@@ -78,35 +79,19 @@ def schema_of_id(
         SchemaError: It is malformed, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
-    return _schema_of_id(access, schema_id, type_, context, unknown)
-
-
-@lru_cache(maxsize=10_000)
-def _schema_of_id(
-    access: Access, schema_id: SchemaId, type_: str, context: str, unknown: UnknownIds
-) -> RegisteredSchema:
-    if isinstance(schema_id, UUID):
-        named = f"The schema with the GUID {schema_id}"
-    else:
-        named = f"Schema id {schema_id}" + (f" of the context {context!r}" if context else "")
-    with unknown.asking(access, (schema_id, context), named):
-        return _asked(access, schema_id, type_, context, named)
-
-
-def _asked(
-    access: Access, schema_id: SchemaId, type_: str, context: str, origin: str
-) -> RegisteredSchema:
-    if isinstance(schema_id, UUID):
-        path = f"/schemas/guids/{schema_id}"
+    is_guid = isinstance(schema_id, UUID)
+    if is_guid:
+        origin, path = f"The schema with the GUID {schema_id}", f"/schemas/guids/{schema_id}"
         missing = f"{origin} is not in the schema registry, if that knows schemas by GUIDs at all, as Confluent's does from 8.0 on"
-        answer = request(access, path, {404: missing}, refused=UnknownSchemaError, any_404=True)
+    else:
+        origin, path = f"Schema id {schema_id}", f"/schemas/ids/{schema_id}"
+        if context:
+            origin += f" of the context {context!r}"
+            path += f"?subject={quote(context, safe='')}"
+        missing = f"{origin} is not in the schema registry"
+    with unknown.asking(access, (schema_id, context), origin):
+        answer = request(access, path, {404: missing}, refused=UnknownSchemaError, any_404=is_guid)
         return _registered(access, answer, origin, type_, context)
-    path = f"/schemas/ids/{schema_id}"
-    if context:
-        path += f"?subject={quote(context, safe='')}"
-    missing = f"{origin} is not in the schema registry"
-    answer = request(access, path, {404: missing}, refused=UnknownSchemaError)
-    return _registered(access, answer, origin, type_, context)
 
 
 class SchemaNames(NamedTuple):

@@ -114,6 +114,7 @@ class GlueSchema:
         return _version(self, type_, text, create)
 
 
+@lru_cache(maxsize=10_000)
 def schema_of_version(
     access: GlueAccess, version: UUID, unknown: UnknownIds = _UNKNOWN
 ) -> RegisteredSchema:
@@ -129,11 +130,6 @@ def schema_of_version(
         SchemaError: Glue's answer is malformed.
         BrokerError: Glue does not answer, or refuses.
     """
-    return _schema_of_version(access, version, unknown)
-
-
-@lru_cache(maxsize=10_000)
-def _schema_of_version(access: GlueAccess, version: UUID, unknown: UnknownIds) -> RegisteredSchema:
     origin = f"The schema version {version}"
 
     def not_there(said: str) -> UnknownSchemaError:

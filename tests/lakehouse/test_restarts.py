@@ -37,14 +37,18 @@ def live(end: int) -> list[tuple[int, str]]:
     return sorted(rows.items(), key=repr)
 
 
+def shared_table(lake: Lake, folder: Path) -> str:
+    """A table of two programs: only names in a catalog of files are the same in both."""
+    return lake.table() if lake.engine.name == "iceberg" else str(folder / "lake" / "users")
+
+
 @pytest.mark.timeout(900)
 def test_a_query_that_is_killed_merges_each_batch(
     lake: Lake, broker: Broker, tmp_path: Path
 ) -> None:
     """The batch runs again, and the table is that of all changes, whether it had the batch already or not."""
     topic = broker.topic(2)
-    # Only names in a catalog of files are the same in two programs.
-    table = lake.table() if lake.engine.name == "iceberg" else str(tmp_path / "lake" / "users")
+    table = shared_table(lake, tmp_path)
     given = (broker.servers, topic, table)
 
     broker.produce(topic, *messages(0, 100))
@@ -73,7 +77,7 @@ def test_a_new_checkpoint_whose_first_batch_is_killed(
 ) -> None:
     """``first_batch="table"`` deletes what the topic has no more, also if it runs again, and after deletes that came meanwhile."""
     topic = broker.topic(2)
-    table = lake.table() if lake.engine.name == "iceberg" else str(tmp_path / "lake" / "users")
+    table = shared_table(lake, tmp_path)
     given = (broker.servers, topic, table)
     new = tmp_path / "new"
     new.mkdir()

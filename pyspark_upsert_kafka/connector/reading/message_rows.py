@@ -393,8 +393,9 @@ class _MissingColumns:
             warn_once(_text(batch, looked_at[0], found, level.names))
             self._without_value.clear()
             return
+        free = [field for field in found if field not in level.names]
         for path in missing:
-            near = near_name(path[-1], [field for field in found if field not in level.names])
+            near = near_name(path[-1], free)
             enough = self._is_table or len(objects) >= _LOOKED_AT
             if path not in self._of_key and (near or enough):
                 self._without_value.remove(path)

@@ -226,7 +226,7 @@ def test_an_endpoint_that_misbehaves(case, machine, monkeypatch):
     answer, said = MISBEHAVIOURS[case]
     in_vain = "timed out" in said
     silent_s = 0.5 if in_vain else 300
-    monkeypatch.setattr(azure_event_hubs, "_TIMEOUT_S", 0.5 if in_vain else 300)
+    monkeypatch.setattr(azure_event_hubs, "ANSWERS_S", 0.5 if in_vain else 300)
     monkeypatch.setattr(
         azure_event_hubs, "_IN_TIME", {"retry_total": 0, "connection_timeout": silent_s, "read_timeout": silent_s}
     )  # fmt: skip

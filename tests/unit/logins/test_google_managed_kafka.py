@@ -221,7 +221,7 @@ def test_an_endpoint_that_misbehaves(case, google, monkeypatch):
     google.answers["/token"] = [answer]
     asked = tokens()
     in_vain = "timed out" in said
-    monkeypatch.setattr(google_managed_kafka, "_TIMEOUT_S", 1.0 if in_vain else 300.0)
+    monkeypatch.setattr(google_managed_kafka, "ANSWERS_S", 1.0 if in_vain else 300.0)
     asked._deadline_s = 300.0
     with pytest.raises(BrokerError, match=said) as error:
         asked.token()

@@ -37,7 +37,7 @@ def glue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGlue]:
         monkeypatch.setenv(name, value)
     pytest.importorskip("botocore")
     forget_clients()
-    for kept in (glue_client._schema_of_version, glue_client._version):
+    for kept in (glue_client.schema_of_version, glue_client._version):
         kept.cache_clear()
     with fake_glue.serving() as glue:
         yield glue
