@@ -52,7 +52,8 @@ class Call:
         content: A digest of what the batch holds, the same when it runs again.
         sink: A digest of what the sink is: its options and the columns of its rows; empty = not known.
         options: A digest of its options alone; empty = not known.
-        finishes: Whether the batch was begun by the same sink with other columns, as before a new start of the query that has more.
+        finishes: Whether the batch was begun by the same sink, maybe with other columns, as before a new start of the query that has
+            more, or fewer.
     """
 
     prefix: str
@@ -150,8 +151,8 @@ class Preparation:
             not known.
         unwritten: Tasks of another sink, which has begun the batch: it may be begun anew once it is sure that none of them has
             written, and that no later call of the batch was begun.
-        may_finish: Whether only the columns of that sink are other ones: if no batch has a later call, it is the same sink, and its
-            batch may be finished.
+        may_finish: Whether the batch was begun with the same options, so that only columns differ, if anything does: if no batch has
+            a later call, it is the same sink, and its batch may be finished, whatever columns its tasks have had.
     """
 
     commits_receipt: bool
@@ -178,16 +179,17 @@ def preparation(call: Call, found: GroupOffset | None, *, may_begin: bool = True
     """
     before = None if found is None else _read(call, found, any_sink=True)
     is_begun = before is not None and before.batch == call.batch
+    # Of a first batch nobody knows which calls it was to have.
+    may_finish = (
+        before is not None and call.number == 0 < call.batch and _has_same_options(call, before)
+    )
     if before is not None and is_begun and not _is_another_sink(call, before):
-        return Preparation(commits_receipt=False, begun=before.begun)
+        return Preparation(commits_receipt=False, begun=before.begun, may_finish=may_finish)
     if not may_begin:
         raise OptionError(_like_another_call(call))
     if before is not None and is_begun:
         return Preparation(
-            commits_receipt=True,
-            unwritten=range(before.tasks),
-            # Of a first batch nobody knows which calls it was to have.
-            may_finish=call.number == 0 < call.batch and _has_same_options(call, before),
+            commits_receipt=True, unwritten=range(before.tasks), may_finish=may_finish
         )
     if before is None:
         warnings = (_no_receipt(call),) if call.batch else ()

@@ -252,13 +252,14 @@ def prepare(call: Call, open_: _OpenTransaction, *, may_begin: bool = True) -> C
             warn_once(*old_receipts(call, time.time() - todo.begun, driver.retention_s()))
         if found is None and call.batch == 0:
             warn_once(*_queries_before(call, driver))
-        if todo.unwritten:
+        if todo.may_finish or todo.unwritten:
             later = replace(call, number=call.number + 1)
             of_later = driver.committed(call.receipt.topic, later.driver_id)
             if todo.may_finish and of_later is None:
                 return replace(call, finishes=True)
-            check_unwritten(call, of_later)
-            _fence_unwritten(call, open_, todo.unwritten)
+            if todo.unwritten:
+                check_unwritten(call, of_later)
+                _fence_unwritten(call, open_, todo.unwritten)
         for task in todo.fenced:
             open_(call.transactional_id(task)).close()
         if todo.commits_receipt:

@@ -248,12 +248,13 @@ def test_a_batch_that_is_begun_is_not_begun_anew_by_another_sink(later):
     assert kafka.receipts == before
 
 
-def test_a_batch_that_is_half_written_is_finished_with_more_columns():
-    """As where a driver was killed after some tasks had written, and columns came until the query started again, and once more."""
+@pytest.mark.parametrize("columns", [("wide", "wider", "widest"), ("wide", "wide", "90ab"), ("90ab", "wide", "90ab")])  # fmt: skip
+def test_a_batch_that_is_half_written_is_finished_with_other_columns(columns):
+    """As where a driver was killed after some tasks had written, and columns came, or went, until the query started again, and once more."""
     kafka, narrow = FakeKafka(), replace(CALL, options="alone")
     prepare(narrow, kafka.open)
     write(kafka, b"a", call=narrow, task=0)
-    for sink, failing in (("wide", "send"), ("wider", "answer"), ("widest", "")):
+    for sink, failing in zip(columns, ("send", "answer", ""), strict=True):
         call = prepare(replace(narrow, sink=sink), kafka.open)
         write(kafka, b"a", call=call, task=0)
         kafka.fails = failing

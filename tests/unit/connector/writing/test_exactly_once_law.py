@@ -135,7 +135,12 @@ class ExactlyOnce(RuleBasedStateMachine):
         attempt = Attempt(call, task, ExactlyOnceDelivery(call, task, self.kafka.open))
         try:
             self._send(attempt, rows_of(call, task)[:1])
-        except (CheckpointError, OptionError, BrokerError):
+        except OptionError:
+            attempt.delivery.abort()
+            # What a driver has planned can be done, whatever columns the tasks of the runs before had.
+            if call == self.call:
+                raise
+        except (CheckpointError, BrokerError):
             attempt.delivery.abort()
         else:
             self.attempts.append(attempt)
