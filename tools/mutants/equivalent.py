@@ -274,4 +274,10 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "pass",
         "where the value has no NULL nothing is taken from the key below; this is the fast way",
     ),
+    Equivalent(
+        "connector/reading/message_rows.py",
+        "if self._fields is None: return []",
+        "pass",
+        "a format that tells no fields has no levels, of which this is asked; it is said for the type",
+    ),
 )

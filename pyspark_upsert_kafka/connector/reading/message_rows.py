@@ -349,9 +349,7 @@ class _MissingColumns:
         is_table: Whether all messages are read, so that few are all there are.
     """
 
-    def __init__(
-        self, value: Side, of_key: Collection[str] = (), *, is_table: bool = False
-    ) -> None:
+    def __init__(self, value: Side, of_key: Collection[str], *, is_table: bool) -> None:
         self._fields = value.format.fields
         self._levels = [*_levels(value.spec.schema)] if self._fields is not None else []
         self._of_key, self._is_table = {(name,) for name in of_key}, is_table

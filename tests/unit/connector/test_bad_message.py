@@ -12,7 +12,9 @@ from pyspark_upsert_kafka.connector.bad_messages import (
 )
 from pyspark_upsert_kafka.core.errors import DecodeError
 
-REGISTRY = "; it begins as with a schema registry, with a zero byte and perhaps the schema id 258:"
+REGISTRY = (
+    "; it begins as with a schema registry, with a zero byte and perhaps the schema id 16909060:"
+)
 
 GLUE = (
     "; it begins as with a registry of AWS Glue, with perhaps the id of a schema version "
@@ -23,15 +25,15 @@ GLUE = (
 @pytest.mark.parametrize(
     ("data", "format_", "hint"),
     [
-        (b"\0\0\0\1\2{", "json", REGISTRY),
-        (b"\0\0\0\1\2{", "csv", REGISTRY),
-        (b"\0\0\0\1\2{", "avro", REGISTRY),
-        (b"\0\0\0\1\2{", "protobuf", REGISTRY),
+        (b"\0\1\2\3\4{", "json", REGISTRY),
+        (b"\0\1\2\3\4{", "csv", REGISTRY),
+        (b"\0\1\2\3\4{", "avro", REGISTRY),
+        (b"\0\1\2\3\4{", "protobuf", REGISTRY),
         # A prefix alone has no message behind it.
-        (b"\0\0\0\1\2", "json", ""),
+        (b"\0\1\2\3\4", "json", ""),
         (b"\1\0\0\1\2{", "json", ""),
-        (b"\0\0\0\1\2{", "avro-confluent", ""),
-        (b"\0\0\0\1\2{", "avro-glue", REGISTRY),
+        (b"\0\1\2\3\4{", "avro-confluent", ""),
+        (b"\0\1\2\3\4{", "avro-glue", REGISTRY),
         (b"\3\0" + bytes(15) + b"\7", "json", GLUE),
         (b"\3\5" + bytes(15) + b"\7x", "avro-confluent", GLUE),
         (b"\3\0" + bytes(15) + b"\7", "avro-glue", ""),

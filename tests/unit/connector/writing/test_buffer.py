@@ -274,6 +274,16 @@ def test_closing_ends_the_clock_and_sends_nothing(sender: FakeSender) -> None:
     assert not kept._clock.is_alive()
 
 
+def test_a_buffer_may_be_closed_twice(sender: FakeSender) -> None:
+    """As a file may: the second time nothing is waited for."""
+    kept = KeyedBuffer(sender, BufferFlush(10, NEVER))
+    kept.close()
+    again = threading.Thread(target=kept.close, daemon=True)
+    again.start()
+    again.join(60)
+    assert not again.is_alive()
+
+
 def test_a_process_ends_though_a_buffer_is_not_closed(buffer: Callable[..., KeyedBuffer]) -> None:
     """Its clock keeps no process alive."""
     assert buffer(10)._clock.daemon

@@ -876,6 +876,19 @@ def test_what_is_wrong_on_both_sides(planned, given, message):
             "'scan.bounded.mode' = 'unbounded' is for streams; a batch read has an end.",
         ),
         (
+            batch,
+            {"scan.schema-changes": "restart"},
+            "'scan.schema-changes' = 'restart' is for streams. A batch read has the columns of the newest schema when it begins: ",
+        ),
+        (
+            stream,
+            {
+                "scan.schema-changes": "restart",
+                "ddl": "CREATE TABLE t (id INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka')",
+            },
+            "'scan.schema-changes' = 'restart' is for columns that come from a schema: ",
+        ),
+        (
             stream,
             {"scan.bounded.specific-offsets": "partition:0,offset:1"},
             (

@@ -1,0 +1,49 @@
+"""Messages are chosen by what they begin with; how schemas name record types is tested with the registries."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import StructType
+
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.connector.reading.wanted_records import WantedRecords
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.options.read import read_options
+from pyspark_upsert_kafka.core.table import table_to_read
+from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
+from tests.table_options import table_options
+from tests.unit.registry.fake_registry import serving
+
+ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+
+
+@pytest.mark.parametrize(
+    ("value", "is_kept"),
+    [
+        (b"\0\0\0\0\1\2", True),
+        (b"\0\0\0\0\2\2", False),
+        # Of these no type is known: each may be an order.
+        (b"", True),
+        (b"{}", True),
+        (b"\0\0\0", True),
+        (b"\0\0\0\0\7\2", True),
+    ],
+)
+def test_only_what_is_known_to_be_of_another_type_is_passed_over(
+    value: bytes, is_kept: bool
+) -> None:
+    """A message that names no schema is kept, so that it is told as one that cannot be decoded."""
+    with serving() as registry:
+        registry.schema(1, ORDER)
+        registry.schema(2, {**ORDER, "name": "Customer"})
+        given = table_options(
+            value__format="avro-confluent",
+            **{"value.avro-confluent.url": registry.url, "scan.record-names": "Order"},
+        )
+        options = read_options(given, format_options, stream=True)
+        columns = StructType().add("id", "long").add("_change_type", "string")
+        batch = RawBatch("orders", 0, BytesColumn.of([b'{"id":1}']), BytesColumn.of([value]), [0])
+
+        kept = WantedRecords(table_to_read(columns, options), options).of(batch)
+
+    assert len(kept) == int(is_kept)
