@@ -60,6 +60,11 @@ MOST_LEFT = 1 / 4
 PROBE = 64
 """A path that may not pay is tried on so many messages first."""
 
+# Such a try costs as much as the row path for some hundreds of messages. Where one has failed, the row path reads so many
+# messages before the next one, and twice as many after each that fails.
+_FIRST_PAUSE = 1024
+_LONGEST_PAUSE = 64 * 1024
+
 # Values of Python take many times the bytes that they were read from, and the bytes that they become.
 _ROW_PATH_BYTES = 1024 * 1024
 
@@ -197,23 +202,40 @@ class PathsDecoder:
     ) -> None:
         self.row_path = row_path
         self._vectorised, self._column_path, self._is_small = vectorised, column_path, is_small
-        # Whether the row path had to read most of the last batch.
-        self._was_left = False
+        # How many messages the row path reads before the other paths are tried again, and how many of these it has read;
+        # 0 = it did not have to read many of the last batch.
+        self._pause = self._read = 0
 
     def decode(self, messages: Sequence[bytes]) -> Decoded:
         """All messages."""
-        if self._is_small(messages) or (self._was_left and not self._pays(messages)):
+        if self._is_small(messages) or (self._pause and not self._pays_again(messages)):
             return self.row_path.decode(messages)
         read = self._vectorised(messages)
         left, decoded = (
             self._in_parts(messages) if read is None else self._with_rows(messages, *read)
         )
-        self._was_left = left > MOST_LEFT * len(messages)
+        if left > MOST_LEFT * len(messages):
+            self._pause_longer()
+        else:
+            self._pause = 0
         return decoded
 
-    def _pays(self, messages: Sequence[bytes]) -> bool:
-        """Whether one of the faster paths reads most of the first messages."""
-        first = messages[:PROBE]
+    def _pause_longer(self) -> None:
+        self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+        self._read = 0
+
+    def _pays_again(self, messages: Sequence[bytes]) -> bool:
+        """Whether one of the faster paths reads most of the messages after all, which is tried now and then."""
+        self._read += len(messages)
+        if self._read < self._pause:
+            return False
+        pays = self._pays(messages[:PROBE])
+        if not pays:
+            self._pause_longer()
+        return pays
+
+    def _pays(self, first: Sequence[bytes]) -> bool:
+        """Whether one of the faster paths reads most of some messages."""
         return _reads_most(self._vectorised(first)) or (
             self._column_path is not None and _reads_most(self._column_path(first))
         )

@@ -117,6 +117,26 @@ def test_nothing_but_refused_messages(columns):
     assert sum(row_path.sizes) == 200_000
 
 
+def test_the_longer_messages_are_refused_the_less_is_tried():
+    """In batches of any size the tries cost next to nothing; once the messages are good, little is read by the row path."""
+    vectorised, row_path = Vectorised(), CountedRowPath()
+    decoder = PathsDecoder(vectorised, row_path)
+    for _ in range(10_000):
+        decoder.decode([b"-1"] * 100)
+    tried = vectorised.seen
+    assert 300 < tried < 64 * 30
+    batches = 0
+    while vectorised.seen < tried + 64 + 100:
+        decoder.decode(numbers(100))
+        batches += 1
+    assert batches <= 656
+    row_path.sizes.clear()
+    decoder.decode(numbers(100))
+    decoder.decode([b"-1"] * 100)
+    decoder.decode(numbers(10_000))
+    assert row_path.sizes == [64, 36]
+
+
 def test_where_each_part_is_refused_the_others_are_read_by_columns():
     """One message of a thousand: after two parts the vectorised path is not tried on the next ones."""
     vectorised, columns, row_path = Vectorised(), Columns(), CountedRowPath()
