@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
-from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
+from pyspark_upsert_kafka.core.ddl.spark_columns import direction_of, quoted
 from pyspark_upsert_kafka.core.errors import OptionError
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.\s]+)")
 _ABSOLUTE_PATH = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
-_DIRECTION = re.compile(r"\s(asc|desc)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -224,10 +223,9 @@ def _sequence_by(
                 f"merge_sink: sequence_by = {given!r} names {name!r}, a column of the key, which is the same in all changes of a "
                 "key: name the columns that say which change is newer."
             )
-        direction = _DIRECTION.search(name)
-        if direction is not None:
+        if direction := direction_of(name):
             raise OptionError(
-                f"merge_sink: sequence_by = {given!r} ends with {direction[1].upper()}, and takes the names of columns only: the "
+                f"merge_sink: sequence_by = {given!r} ends with {direction}, and takes the names of columns only: the "
                 "change with the greatest value stands. For the opposite order, add a column with the negated value."
             )
     if deletes is Deletes.HARD:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pyspark_upsert_kafka.core.changes import SPELLINGS_OF, Change
-from pyspark_upsert_kafka.core.ddl.spark_columns import quoted
+from pyspark_upsert_kafka.core.ddl.spark_columns import direction_of, quoted
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE
 from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
@@ -21,9 +21,6 @@ _RANDOM = re.compile(
     r"\b(rand|random|randn|randstr|uniform|uuid|shuffle|monotonically_increasing_id|spark_partition_id)\s*\(",
     re.IGNORECASE,
 )
-
-_DIRECTION = re.compile(r"[\w`)\]'\"]\s+(asc|desc)\s*$", re.IGNORECASE)
-"""Spark reads what follows an expression as its name, and so would not sort by it otherwise."""
 
 
 def arranged(rows: DataFrame, options: WriteOptions) -> tuple[DataFrame, PreimageOrder]:
@@ -95,10 +92,9 @@ def _expression(sequence_by: str, rows: DataFrame) -> Column:
     named = [name for name in rows.columns if name.lower() == sequence_by.lower()]
     if named:
         return rows[quoted(named[0])]
-    direction = _DIRECTION.search(sequence_by)
-    if direction is not None:
+    if direction := direction_of(sequence_by):
         raise OptionError(
-            f"Invalid value for option 'sequence-by': {sequence_by!r} ends with {direction[1].upper()}, which would be a name and no "
+            f"Invalid value for option 'sequence-by': {sequence_by!r} ends with {direction}, which would be a name and no "
             "order: the change with the greatest value stands. Leave it out; for the opposite order, negate the value."
         )
     return f.expr(sequence_by)

@@ -53,6 +53,7 @@ _SPARK = Dialect(
     text_quotes="'\"",
     places_in=lambda _: lambda offset: _Character(1, offset + 1),
 )
+_DIRECTION = re.compile(r"[\w`)\]'\"]\s+(asc|desc)\s*$", re.IGNORECASE)
 _WORDS: dict[str, DataType] = {
     "BOOLEAN": BooleanType(), "TINYINT": ByteType(), "BYTE": ByteType(), "SMALLINT": ShortType(),
     "SHORT": ShortType(), "INT": IntegerType(), "INTEGER": IntegerType(), "BIGINT": LongType(),
@@ -187,3 +188,13 @@ def quoted(name: str) -> str:
     '`a.``b```'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+def direction_of(expression: str) -> str | None:
+    """The direction at the end of an expression, which Spark reads as its name, and so would not sort by; None = there is none.
+
+    >>> direction_of("version desc"), direction_of("desc")
+    ('DESC', None)
+    """
+    found = _DIRECTION.search(expression)
+    return found and found[1].upper()

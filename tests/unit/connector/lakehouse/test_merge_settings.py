@@ -88,6 +88,7 @@ def test_rows_that_stay_are_marked() -> None:
         ({"sequence_by": "v,V", "deletes": "soft"}, "sequence_by = 'v,V' names a column twice"),
         ({"sequence_by": "v, ID", "deletes": "soft"}, "names 'ID', a column of the key"),
         ({"sequence_by": "v desc", "deletes": "ignore"}, "ends with DESC, and takes the names of columns only"),
+        ({"sequence_by": ["v asc "], "deletes": "ignore"}, "ends with ASC, and takes the names of columns only"),
         ({"ignore_null_updates": "yes"}, "ignore_null_updates must be True or False, and is 'yes'"),
         ({"first_batch": "full"}, "first_batch must be 'changes' or 'table', and is 'full'"),
         ({"first_batch": "table", "deletes": "ignore"}, "deletes = 'ignore' keeps them"),
