@@ -31,7 +31,7 @@ from sides import sink_options
 from topics import new_topic
 
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import change_columns
-from pyspark_upsert_kafka.connector.changelog.normalization import kept_fields, normalized
+from pyspark_upsert_kafka.connector.changelog.row_images import kept_fields, normalized
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder

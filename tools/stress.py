@@ -25,8 +25,8 @@ from confluent_kafka import Producer
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.values import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 from pyspark_upsert_kafka.kafka.librdkafka.reader import BATCH_POOL, POOL

@@ -27,8 +27,8 @@ from pyspark_upsert_kafka.cli.terminal import echo
 from pyspark_upsert_kafka.connector.dead_letter_replay import ReplayChoice, replay, what_to_replay
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 
 _INTERNAL = "__"
 """What the names of Kafka's own topics begin with."""

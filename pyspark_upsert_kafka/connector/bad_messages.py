@@ -16,10 +16,10 @@ from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DecodeError
 from pyspark_upsert_kafka.core.masking import outside_text
 from pyspark_upsert_kafka.core.metadata import Detail, Headers
-from pyspark_upsert_kafka.core.options.values import ReadOptions, Topics
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, Topics
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")

@@ -24,7 +24,7 @@ from pyspark_upsert_kafka.connector.reading.task_reading import (
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import CheckpointError, DataLossError
-from pyspark_upsert_kafka.core.options.values import Limits
+from pyspark_upsert_kafka.core.options.frozen_options import Limits
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.data_loss import is_other_topic
 from pyspark_upsert_kafka.core.positions.offsets import (

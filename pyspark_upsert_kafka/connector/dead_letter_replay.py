@@ -11,13 +11,13 @@ from pyspark_upsert_kafka.connector.bad_messages import ADDED, DETAILS, PREFIX
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import Headers
+from pyspark_upsert_kafka.core.options.frozen_options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.options.parsers import topic_name
-from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client, load_sending_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 _NO_TIMESTAMP = -1

@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.core.metadata import (
     check_metadata,
 )
 from pyspark_upsert_kafka.core.options.catalog import Option
-from pyspark_upsert_kafka.core.options.values import ReadOptions, TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import ChangeSpec, CodecSpec, Format, Side
 from pyspark_upsert_kafka.formats.registry_format import RegistryFormat

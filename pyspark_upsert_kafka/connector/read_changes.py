@@ -29,9 +29,9 @@ from pyspark_upsert_kafka.core.closing import undone_on_failure
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, UpsertKafkaError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS, CHANGE_TYPE
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST, Given
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, Topics
 from pyspark_upsert_kafka.core.options.given import given_options, option_texts
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.offsets import (
     Keeper,
     StreamOffset,

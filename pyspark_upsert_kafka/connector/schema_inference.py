@@ -36,9 +36,9 @@ from pyspark_upsert_kafka.core.metadata import (
     metadata_columns,
 )
 from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, OPTIONS
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, TableOptions
 from pyspark_upsert_kafka.core.options.given import given_options
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions, TableOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.formats.codec import Format, Side
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client

@@ -36,7 +36,7 @@ from pyspark_upsert_kafka.core.metadata import (
     metadata_columns,
 )
 from pyspark_upsert_kafka.core.options.catalog import VIRTUAL
-from pyspark_upsert_kafka.core.options.values import ReadOptions, TableOptions, WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, TableOptions, WriteOptions
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ _LONGEST_PART = 16
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _ProtobufFormat:
     """One of the formats: its name, and how its messages say which message of their schema they are."""
 
     name: str
@@ -137,7 +137,9 @@ OPTIONS = (
 )
 
 
-def decoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaDecoder:
+def decoder(
+    kind: _ProtobufFormat, spec: CodecSpec, given: RegisteredSchema | None
+) -> SchemaDecoder:
     """What reads one side.
 
     Raises:
@@ -153,7 +155,9 @@ def decoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> Sch
 class _Reader:
     """Compiles the decoders of one side."""
 
-    def __init__(self, kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> None:
+    def __init__(
+        self, kind: _ProtobufFormat, spec: CodecSpec, given: RegisteredSchema | None
+    ) -> None:
         self._kind, self._spec, self._seen = kind, spec, SeenRecords(spec)
         self._lacked = LackedColumns(spec)
         self._given: Any = None
@@ -204,7 +208,9 @@ class _Reader:
         return self._given
 
 
-def encoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> SchemaEncoder:
+def encoder(
+    kind: _ProtobufFormat, spec: CodecSpec, given: RegisteredSchema | None
+) -> SchemaEncoder:
     """What writes one side with the given schema, or the one derived from the columns.
 
     Raises:
@@ -223,7 +229,7 @@ def encoder(kind: _Kind, spec: CodecSpec, given: RegisteredSchema | None) -> Sch
 
 
 def columns(
-    kind: _Kind, registered: RegisteredSchema, spec: CodecSpec, _: str | None
+    kind: _ProtobufFormat, registered: RegisteredSchema, spec: CodecSpec, _: str | None
 ) -> StructType:
     """The columns that a message of a schema gives.
 
@@ -239,7 +245,7 @@ def columns(
     return found if registered.given else of_newest_schema(found, found.names, spec.required)
 
 
-def records(kind: _Kind, registered: RegisteredSchema) -> Records:
+def records(kind: _ProtobufFormat, registered: RegisteredSchema) -> Records:
     """The messages of a schema; what stands behind the schema's id tells which of them follows.
 
     Raises:
@@ -267,7 +273,7 @@ def records(kind: _Kind, registered: RegisteredSchema) -> Records:
     return Records(tuple(map(of_name, schema.names)), of_beginning)
 
 
-def _chosen(kind: _Kind, spec: CodecSpec, schema: ProtoSchema) -> str:
+def _chosen(kind: _ProtobufFormat, spec: CodecSpec, schema: ProtoSchema) -> str:
     """The full name of the message that the options name, of the one that is read, or of the first one."""
     wanted, names = spec.options["message-name"], schema.names
     if not names:
@@ -292,7 +298,7 @@ def _are_indexes(data: bytes) -> bool:
     return indexes_part(data, 0) == data
 
 
-def _format(kind: _Kind, registry: str) -> RegistryFormat:
+def _format(kind: _ProtobufFormat, registry: str) -> RegistryFormat:
     codecs = partial(decoder, kind), partial(encoder, kind), partial(columns, kind)
     of_message = partial(records, kind)
     return RegistryFormat(
@@ -300,7 +306,9 @@ def _format(kind: _Kind, registry: str) -> RegistryFormat:
     )
 
 
-FORMAT = replace(_format(_Kind("proto-registry", INDEXES), "confluent"), is_after_id=_are_indexes)
+FORMAT = replace(
+    _format(_ProtobufFormat("proto-registry", INDEXES), "confluent"), is_after_id=_are_indexes
+)
 
-PROTOBUF_GLUE = _format(_Kind("protobuf-glue", NUMBER), "glue")
+PROTOBUF_GLUE = _format(_ProtobufFormat("protobuf-glue", NUMBER), "glue")
 """The same with a registry of AWS Glue, as in Flink, whose serializer has a number in the place of indexes."""

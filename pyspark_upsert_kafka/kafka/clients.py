@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.loss_checks import LOSS_CHECKS, LossChecks
 
 if TYPE_CHECKING:  # who commits a write needs neither, nor Arrow
-    from pyspark_upsert_kafka.kafka.messages import Messages
+    from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
     from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 

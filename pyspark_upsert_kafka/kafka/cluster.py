@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from pyspark_upsert_kafka.core.clock import Clock
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError, warn_once
+from pyspark_upsert_kafka.core.options.frozen_options import Position, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.client_pool import Pool
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, FailureKind
 from pyspark_upsert_kafka.kafka.retrying import CLOSE_TIMEOUT_S, Outage, Timeouts
 
 EARLIEST, LATEST = -2, -1
@@ -54,7 +54,7 @@ def answered_offset(offset: int | None, lookup: OffsetLookup) -> int:
     by_time = lookup.timestamp_ms not in (EARLIEST, LATEST)
     if offset is not None and (offset >= 0 or (offset == _NO_OFFSET and by_time)):
         return offset
-    raise AttemptError(Failure(Kind.RETRIABLE, "no offset was answered"))
+    raise AttemptError(Failure(FailureKind.RETRIABLE, "no offset was answered"))
 
 
 def answered_topic(name: str, id_: str, partitions: int) -> TopicInfo:
@@ -65,7 +65,7 @@ def answered_topic(name: str, id_: str, partitions: int) -> TopicInfo:
     """
     if not partitions:
         raise AttemptError(
-            Failure(Kind.RETRIABLE, f"topic {name!r} was answered without partitions")
+            Failure(FailureKind.RETRIABLE, f"topic {name!r} was answered without partitions")
         )
     return TopicInfo(id_, partitions)
 

@@ -15,7 +15,7 @@ from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
 
 
-class Kind(Enum):
+class FailureKind(Enum):
     """What an error means for the next attempt."""
 
     RETRIABLE = auto()
@@ -39,7 +39,7 @@ class Kind(Enum):
     @property
     def is_retriable(self) -> bool:
         """Whether it will pass."""
-        return self in (Kind.RETRIABLE, Kind.AWAY)
+        return self in (FailureKind.RETRIABLE, FailureKind.AWAY)
 
 
 _RETRIABLE = frozenset({
@@ -96,13 +96,13 @@ _NOT_ALLOWED = {
 """What the user has no ACL for, by the codes TOPIC_, GROUP_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 
 
-def kind_of(code: int) -> Kind:
+def kind_of(code: int) -> FailureKind:
     """What an error code of Kafka's protocol means for the next attempt."""
     if code in _RETRIABLE:
-        return Kind.RETRIABLE
+        return FailureKind.RETRIABLE
     if code in _SECURITY:
-        return Kind.SECURITY
-    return Kind.UNKNOWN_TOPIC if code == _UNKNOWN_TOPIC else Kind.FATAL
+        return FailureKind.SECURITY
+    return FailureKind.UNKNOWN_TOPIC if code == _UNKNOWN_TOPIC else FailureKind.FATAL
 
 
 def explained(code: int | None, text: str) -> str:
@@ -128,7 +128,7 @@ class Failure:
         text: In the client's words.
     """
 
-    kind: Kind
+    kind: FailureKind
     text: str
 
 

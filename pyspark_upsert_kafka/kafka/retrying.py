@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.kafka.failures import (
     AttemptError,
     ClientErrors,
     Failure,
-    Kind,
+    FailureKind,
 )
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -268,8 +268,10 @@ class Retrying:
                 return request(timeout)
             except self.raised as error:
                 failure = self.classify(error)
-                if has_answer and failure.kind is Kind.AWAY:  # one broker is, not all of them
-                    raise AttemptError(replace(failure, kind=Kind.RETRIABLE)) from error
+                if (
+                    has_answer and failure.kind is FailureKind.AWAY
+                ):  # one broker is, not all of them
+                    raise AttemptError(replace(failure, kind=FailureKind.RETRIABLE)) from error
                 raise
 
         return attempt
@@ -280,7 +282,7 @@ class Retrying:
         Raises:
             BrokerError: They have been waited for long enough.
         """
-        if failure.kind is not Kind.AWAY:
+        if failure.kind is not FailureKind.AWAY:
             self.outage.end()
             return False
         if not self.outage.limit_s:
@@ -294,25 +296,25 @@ class Retrying:
         )
 
     def _raise_if_fatal(self, what: str, failure: Failure) -> None:
-        if failure.kind is Kind.SECURITY:
+        if failure.kind is FailureKind.SECURITY:
             self.errors.add(failure.text, security=True)
         if (lost := self.errors.lost_login) is not None:
             raise type(lost)(f"Could not {what} at {self.servers!r}. {lost}")
         fatal = self.errors.fatal_error
-        if fatal is None and (failure.kind.is_retriable or failure.kind is Kind.SECURITY):
+        if fatal is None and (failure.kind.is_retriable or failure.kind is FailureKind.SECURITY):
             return
         text = f"Could not {what} at {self.servers!r}: {fatal or failure.text}."
-        if failure.kind is Kind.UNKNOWN_TOPIC:
+        if failure.kind is FailureKind.UNKNOWN_TOPIC:
             raise UnknownTopicError(text)
         advice = f"{self.hint()}{SECURITY_HINT}" if fatal else ""
-        passes = failure.kind is Kind.ENDED and not fatal
+        passes = failure.kind is FailureKind.ENDED and not fatal
         raise (RetriableBrokerError if passes else BrokerError)(text + advice, is_final=True)
 
     def _reopen_if_useless(self, failure: Failure, opened: float) -> float:
         """Replaces a client that fails for long, or whose login failed; gives when the client was opened."""
         now = self.clock.monotonic()
         # A client may repeat the result of its first login for ever.
-        if failure.kind is Kind.SECURITY or now - opened > self.timeouts.api_s / _CLIENTS:
+        if failure.kind is FailureKind.SECURITY or now - opened > self.timeouts.api_s / _CLIENTS:
             self.reopen()
             return now
         return opened

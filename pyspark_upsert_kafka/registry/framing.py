@@ -38,7 +38,7 @@ from pyspark_upsert_kafka.registry.client import (
     registered_schema,
     schema_of_id,
 )
-from pyspark_upsert_kafka.registry.options import OPTIONS, Settings, settings_of
+from pyspark_upsert_kafka.registry.options import OPTIONS, RegistrySettings, settings_of
 from pyspark_upsert_kafka.registry.registered_format import RecordsOfSchema, Registry, kept_records
 
 _ID, _GUID = b"\0", b"\1"
@@ -64,7 +64,7 @@ class _OfSide:
 
     spec: CodecSpec
     schema_type: str
-    settings: Settings
+    settings: RegistrySettings
 
     @property
     def schema(self) -> str | None:
@@ -200,7 +200,7 @@ def _with_schema_ids(format_: RegistryFormat) -> WithSchemaIds:
 REGISTRY = Registry(OPTIONS, _of_side, _payload, _with_schema_ids)
 
 
-def subject_of(spec: CodecSpec, settings: Settings) -> str:
+def subject_of(spec: CodecSpec, settings: RegistrySettings) -> str:
     """The given subject, or the one named after the topic and the side.
 
     Raises:

@@ -117,7 +117,7 @@ _NEEDS = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class RegistrySettings:
     """What the options of one side say; see OPTIONS for their meaning."""
 
     access: Access
@@ -127,7 +127,7 @@ class Settings:
     id_in_header: bool = False
 
 
-def settings_of(spec: CodecSpec, format_name: str) -> Settings:
+def settings_of(spec: CodecSpec, format_name: str) -> RegistrySettings:
     """The settings of a side that has this format.
 
     Raises:
@@ -163,7 +163,7 @@ def settings_of(spec: CodecSpec, format_name: str) -> Settings:
             raise OptionError(
                 f"Option '{prefix}{name}' needs '{prefix}bearer-auth.credentials-source'."
             )
-    return Settings(
+    return RegistrySettings(
         access,
         schema,
         value["auto.register.schemas"],

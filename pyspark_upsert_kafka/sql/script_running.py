@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.connector.writing.update_mode import upsert_sink
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.ddl.tokens import Place
 from pyspark_upsert_kafka.core.errors import CheckpointError, printable
-from pyspark_upsert_kafka.core.options.values import TableOptions
+from pyspark_upsert_kafka.core.options.frozen_options import TableOptions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.sql.script_compiler import CompiledScript, Job
 from pyspark_upsert_kafka.sql.script_frames import frame_of

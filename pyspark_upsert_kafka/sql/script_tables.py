@@ -17,9 +17,9 @@ from pyspark_upsert_kafka.connector.format_catalog import (
 from pyspark_upsert_kafka.connector.schema_inference import ddl_schema
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
 from pyspark_upsert_kafka.core.metadata import CHANGE_TYPE
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.given import options_of
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_read, table_to_write
 from pyspark_upsert_kafka.sql.script import CreateTable

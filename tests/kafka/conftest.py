@@ -21,8 +21,8 @@ from confluent_kafka import TopicPartition as ClientPartition
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import ALL_DETAILS, Detail
+from pyspark_upsert_kafka.core.options.frozen_options import Position, PositionMode, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.values import Position, PositionMode, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.clients import (
@@ -34,7 +34,7 @@ from pyspark_upsert_kafka.kafka.clients import (
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.local.broker import Node
 from pyspark_upsert_kafka.kafka.loss_checks import LOSS_CHECKS, LossChecks
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.conftest import Broker, broker_at
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
-from pyspark_upsert_kafka.core.options.values import Position
+from pyspark_upsert_kafka.core.options.frozen_options import Position
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.clients import load_sending_client

@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.local import ports

@@ -12,7 +12,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.kafka.local.ports import free_port
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from tests.conftest import Broker
 from tests.kafka.conftest import delete_before
 from tests.kafka.secured import MODULES, Secured

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.conftest import Broker
 from tests.kafka.conftest import Edge, hung, messages, numbered

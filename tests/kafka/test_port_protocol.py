@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.kafka.port_protocol import protocol_hint, spoken_protocol
 from tests.kafka.conftest import CLIENTS, Edge
 from tests.kafka.secured import Secured

@@ -11,7 +11,7 @@ from pyspark_upsert_kafka.connector.bad_messages import ADDED, PREFIX, BadMessag
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.conftest import Broker, options
 

@@ -20,10 +20,10 @@ from pyspark_upsert_kafka.core.errors import (
     OptionError,
     UpsertKafkaError,
 )
-from pyspark_upsert_kafka.core.options.values import BufferFlush
+from pyspark_upsert_kafka.core.options.frozen_options import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import Sender, load_client
 from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
 from tests.conftest import Broker, broker_at
 from tests.kafka.conftest import (
     WAYS,

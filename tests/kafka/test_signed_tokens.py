@@ -12,7 +12,7 @@ import pytest
 
 from pyspark_upsert_kafka import LocalKafka, LocalSecurity
 from pyspark_upsert_kafka.core.errors import BrokerError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.clients import load_sending_client

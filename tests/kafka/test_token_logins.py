@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark_upsert_kafka import read_table
 from pyspark_upsert_kafka.cli import main
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka import native

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pyspark_upsert_kafka import LocalKafka
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from tests.conftest import Broker
 from tests.kafka.conftest import CLIENTS, Edge, messages, numbered
 

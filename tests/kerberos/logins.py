@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_upsert_kafka import BrokerError, LocalKafka, OptionError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.local import ports
 from tests.conftest import Broker, broker_at

@@ -144,7 +144,7 @@ def test_the_state_of_an_earlier_version(
     """It had one value for each bucket, with all rows: a query goes on with it."""
     from pyspark_upsert_kafka.connector.changelog import buckets
     from pyspark_upsert_kafka.connector.changelog.buckets import packed, unpacked
-    from pyspark_upsert_kafka.connector.changelog.normalization import normalized
+    from pyspark_upsert_kafka.connector.changelog.row_images import normalized
 
     class Earlier(buckets.ChangeProcessor):
         def init(self, handle: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceReader
 
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from tests.conftest import Broker, options
 from tests.spark.batches import clause, load, refused, save
 from tests.spark.conftest import rows, run_to_end

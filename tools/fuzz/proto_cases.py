@@ -22,7 +22,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.protobuf.descriptors import (
-    Kind,
+    FieldKind,
     is_map,
     is_repeated,
     message_class,
@@ -228,7 +228,7 @@ class _Messages:
             setattr(message, field.name, self._leaf(field))
 
     def _leaf(self, field: Any) -> Any:
-        if field.type != Kind.ENUM:
+        if field.type != FieldKind.ENUM:
             return self._rng.choice(self._pools[field.type])
         numbers = [value.number for value in field.enum_type.values]
         if not field.enum_type.is_closed and self._rng.random() < 0.2:

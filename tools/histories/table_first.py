@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.stream_reader import StreamReader
 from pyspark_upsert_kafka.connector.reading.task_reading import ChangeReader, shown_rows
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+from pyspark_upsert_kafka.core.options.frozen_options import Limits
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import Limits
 from pyspark_upsert_kafka.core.positions.offsets import Range, stream_offset
 from pyspark_upsert_kafka.core.table import table_to_read
 from tools.faults import BrokenRuleError

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.cli.doctor.message_sample import logged
 from pyspark_upsert_kafka.connector.format_catalog import read_key_side, read_value_side
 from pyspark_upsert_kafka.connector.read_request import Request
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.registry_format import NoSchemaError
 from pyspark_upsert_kafka.kafka.clients import client_version

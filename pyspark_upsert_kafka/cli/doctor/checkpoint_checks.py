@@ -28,7 +28,7 @@ from pyspark_upsert_kafka.cli.doctor.findings import (
 from pyspark_upsert_kafka.cli.doctor.topic_checks import SeenTopics, by_topic
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, CheckpointError
-from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     Positions,

@@ -38,7 +38,7 @@ from pyspark_upsert_kafka.core.errors import (
     UpsertKafkaError,
     printable,
 )
-from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Positions
 from pyspark_upsert_kafka.kafka.clients import load_client
 from pyspark_upsert_kafka.kafka.cluster import Cluster

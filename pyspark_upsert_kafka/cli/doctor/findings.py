@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 
 
 class Level(Enum):

@@ -17,12 +17,12 @@ from pyspark_upsert_kafka.cli.doctor.message_sample import (
 from pyspark_upsert_kafka.connector.planning.first_look import types_seen
 from pyspark_upsert_kafka.connector.reading.snapshot import snapshot_bytes
 from pyspark_upsert_kafka.core.errors import shown, shown_names
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.positions.planning import shared, tasks_to_share
 from pyspark_upsert_kafka.formats.record_names import RecordNames
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 
 _SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
 _KEY_CHECKS = ("key-partition", "key-in-two-partitions", "key-spelling")

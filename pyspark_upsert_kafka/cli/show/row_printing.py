@@ -42,7 +42,7 @@ from pyspark_upsert_kafka.cli.terminal import write_text
 from pyspark_upsert_kafka.core.arrow import arrow_schema
 from pyspark_upsert_kafka.core.errors import OptionError, printable
 from pyspark_upsert_kafka.formats.decoding import UnreadableError
-from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json import JsonSettings
 from pyspark_upsert_kafka.formats.json.json_encoder import JsonEncoder
 from pyspark_upsert_kafka.formats.json.row_path import row_reader
 
@@ -338,7 +338,7 @@ def _taken(batches: Sequence[pa.RecordBatch], places: np.ndarray) -> Iterator[pa
         yield from together.take(pa.array(np.searchsorted(ordered, wanted))).to_batches()
 
 
-_ISO = Settings(
+_ISO = JsonSettings(
     fail_on_missing_field=False,
     ignore_parse_errors=False,
     timestamp_standard="ISO-8601",

@@ -31,8 +31,8 @@ from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import DecodeError, OptionError
 from pyspark_upsert_kafka.core.metadata import Detail
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.frozen_options import Position, Topics
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.values import Position, Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
@@ -48,7 +48,7 @@ _TIMESTAMPS = frozenset({Detail.TIMESTAMP})
 
 
 @dataclass(frozen=True)
-class Reading:
+class TopicReading:
     """What is read.
 
     Args:
@@ -60,7 +60,7 @@ class Reading:
     elsewhere: list[Range] = field(default_factory=list)
 
 
-def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
+def ranges_to_read(request: Request, key: OneKey | None) -> TopicReading:
     """The ranges to read, up to the end that the options name.
 
     Raises:
@@ -70,12 +70,12 @@ def ranges_to_read(request: Request, key: OneKey | None) -> Reading:
     # What writes messages of a CDC format need not send those of one row to the partition of its key.
     options = request.options
     if key is None or options.table.is_cdc or options.merges_partitions:
-        return Reading(ranges)
+        return TopicReading(ranges)
     chosen = KeyPlace(key.values, request.table, request.options).partitions(ranges, counts)
     if chosen is None:
-        return Reading(ranges)
+        return TopicReading(ranges)
     is_chosen = [TopicPartition(range_.topic, range_.partition) in chosen for range_ in ranges]
-    return Reading(
+    return TopicReading(
         [range_ for range_, yes in zip(ranges, is_chosen, strict=True) if yes],
         [range_ for range_, yes in zip(ranges, is_chosen, strict=True) if not yes],
     )
@@ -119,7 +119,7 @@ def rows_of(
 
 
 def _rows_of(
-    request: Request, reading: Reading, key: SoughtKey | None, *, prints: bool
+    request: Request, reading: TopicReading, key: SoughtKey | None, *, prints: bool
 ) -> Generator[pa.RecordBatch, None, None]:
     if key is None:
         yield from _rows(request, reading.ranges, iter, _AS_SHOWN, prints=prints)

@@ -24,7 +24,7 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns
-from pyspark_upsert_kafka.connector.changelog.normalization import (
+from pyspark_upsert_kafka.connector.changelog.row_images import (
     kept_fields,
     normalized,
     without_deletes,

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.connector.planning.topic_observer import Observer
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, UnknownTopicError
 from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.options.values import Limits, Position, ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import Limits, Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     Positions,

@@ -30,8 +30,8 @@ from pyspark_upsert_kafka.connector.spark_task import freeze_modules
 from pyspark_upsert_kafka.core.clock import Clock, now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import OptionError, warn_once
+from pyspark_upsert_kafka.core.options.frozen_options import Position, ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     LAST_OFFSET,

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError, shown_names, warn_once
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.progress import bad_messages
 from pyspark_upsert_kafka.core.table import Table

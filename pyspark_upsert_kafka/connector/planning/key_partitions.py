@@ -38,12 +38,12 @@ from pyspark_upsert_kafka.connector.reading.wanted_records import wanted_records
 from pyspark_upsert_kafka.core.arrow import arrow_schema, canonical_keys
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import BrokerError, EncodeError, SchemaError
-from pyspark_upsert_kafka.core.options.values import FormatChoice, ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import FormatChoice, ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")

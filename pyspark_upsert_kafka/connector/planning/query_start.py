@@ -14,7 +14,7 @@ from functools import partial
 from pyspark_upsert_kafka.connector.planning.unseen_messages import removed_past
 from pyspark_upsert_kafka.core.clock import Clock, now_ms, shown_time
 from pyspark_upsert_kafka.core.errors import BrokerError, DataLossError
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.data_loss import (
     is_other_topic,

@@ -28,8 +28,8 @@ from pyspark_upsert_kafka.connector.schema_inference import watching
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock, now_ms
 from pyspark_upsert_kafka.core.error_modes import modes_that
 from pyspark_upsert_kafka.core.errors import CheckpointError, OptionError, warn_once
+from pyspark_upsert_kafka.core.options.frozen_options import Limits, ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import Limits, ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import (
     INITIAL,

@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.connector.bad_messages import check_dead_letter_topic
 from pyspark_upsert_kafka.connector.planning.query_start import start_offset
 from pyspark_upsert_kafka.connector.planning.unseen_messages import StandsStill
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, WallClock
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.data_loss import unconfirmed_losses
 from pyspark_upsert_kafka.core.positions.offsets import (

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core.clock import now_ms, shown_time
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError
 from pyspark_upsert_kafka.core.metadata import Detail
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client

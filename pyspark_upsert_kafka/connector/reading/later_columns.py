@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
 from pyspark_upsert_kafka.core.column_changes import lacking
 from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl
 from pyspark_upsert_kafka.core.errors import SchemaChangedError, logger
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.writers_columns import SchemaStopError, WrittenSchema

@@ -50,7 +50,7 @@ from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.column_changes import near_name
 from pyspark_upsert_kafka.core.errors import OptionError, shown, shown_names, warn_once
 from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
 from pyspark_upsert_kafka.formats.row_hash import equal_keys

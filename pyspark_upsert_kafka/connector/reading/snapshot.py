@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, canonical_floats
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 
 _REDUCE_AT = MAX_HELD_BYTES
 """Overwritten rows are dropped whenever this many bytes have been added."""

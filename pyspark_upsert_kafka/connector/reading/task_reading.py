@@ -36,8 +36,8 @@ from pyspark_upsert_kafka.core.changes import SHOWN_KEYS, such_keys
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import warn_once
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, Detail
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.parsers import WantedHeaders
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.row_hash import row_hashes

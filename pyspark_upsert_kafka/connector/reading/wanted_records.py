@@ -26,7 +26,7 @@ from pyspark_upsert_kafka.connector.reading.decoded_messages import (
     with_schema_ids,
 )
 from pyspark_upsert_kafka.connector.spark_task import KEPT_CODECS
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import RecordTypes, Side
 from pyspark_upsert_kafka.formats.record_names import RecordNames

@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.closing import closing, undone_on_failure
 from pyspark_upsert_kafka.core.errors import warn_once
-from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import WriteOptions
 from pyspark_upsert_kafka.core.positions.progress import Written
 from pyspark_upsert_kafka.core.receipts import (
     Call,
@@ -45,7 +45,7 @@ from pyspark_upsert_kafka.core.receipts import (
 )
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.clients import Sender, TransactionalSender, load_sending_client
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
 
 
 def write_rows(

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES
 from pyspark_upsert_kafka.core.metadata import Headers
-from pyspark_upsert_kafka.core.options.values import BufferFlush
+from pyspark_upsert_kafka.core.options.frozen_options import BufferFlush
 from pyspark_upsert_kafka.kafka.clients import Sender
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
 
 Numbers: TypeAlias = npt.NDArray[np.signedinteger]
 Mask: TypeAlias = npt.NDArray[np.bool_]

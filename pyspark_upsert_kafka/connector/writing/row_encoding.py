@@ -25,11 +25,11 @@ from pyspark_upsert_kafka.core.arrow import MAX_HELD_BYTES, arrow_schema, canoni
 from pyspark_upsert_kafka.core.changes import Change, change_named, unknown_kind
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE, HEADERS, Headers
-from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.batches import with_type
 from pyspark_upsert_kafka.formats.codec import Encoder, HeaderEncoder, Side
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
 
 _IS_NOT_NULL = "it is NOT NULL, however, a null value is being written into it"
 

@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.core.changes import SPELLINGS_OF, Change
 from pyspark_upsert_kafka.core.ddl.spark_columns import direction_of, quoted
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import ALL_METADATA, CHANGE_TYPE
-from pyspark_upsert_kafka.core.options.values import PreimageOrder, WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import PreimageOrder, WriteOptions
 from pyspark_upsert_kafka.core.table import Table, table_to_write
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from pyspark_upsert_kafka.connector.spark_task import TaskIdentity
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, warn_once
+from pyspark_upsert_kafka.core.options.frozen_options import TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.values import TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.pages import page
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.kafka.clients import load_client

@@ -32,8 +32,8 @@ from pyspark_upsert_kafka.core.options.catalog import (
     OPTIONS,
     Given,
 )
+from pyspark_upsert_kafka.core.options.frozen_options import WriteOptions
 from pyspark_upsert_kafka.core.options.given import as_spark_passes_on, given_options, option_texts
-from pyspark_upsert_kafka.core.options.values import WriteOptions
 from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 from pyspark_upsert_kafka.core.receipts import Call, digest
 from pyspark_upsert_kafka.core.table import Table, table_to_write

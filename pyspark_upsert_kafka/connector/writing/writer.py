@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.connector.spark_task import current_task, freeze_modul
 from pyspark_upsert_kafka.connector.writing.sink_warnings import gives_times, warn_unless_compacted
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.errors import warn_once
-from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from pyspark_upsert_kafka.kafka.clients import load_sending_client

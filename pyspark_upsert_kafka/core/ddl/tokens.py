@@ -20,7 +20,7 @@ _DEEPEST = 100
 
 _MOST_DIGITS, _SHOWN = 18, 100
 
-Kind = Literal["word", "name", "text", "number", "mark", "end"]
+TokenKind = Literal["word", "name", "text", "number", "mark", "end"]
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE](?:[+-]?[0-9]+)?)?"
 _MARKS = re.escape("()[]{}&^:,.-=><%!|+;/\\*~?@#'`\"")
@@ -115,7 +115,7 @@ class Token:
         offset: The same, as an offset in the text.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     place: Place
     offset: int
@@ -172,7 +172,7 @@ def tokenize(sql: str, dialect: Dialect = FLINK) -> list[Token]:
             raise place.error("the quote or comment that begins here does not end.")
         if kind in ("name", "text"):
             text = text[1:-1].replace(text[0] * 2, text[0])
-        tokens.append(Token(cast("Kind", kind), text, place, found.start()))
+        tokens.append(Token(cast("TokenKind", kind), text, place, found.start()))
     return [*tokens, Token("end", "", place_of(len(sql)), len(sql))]
 
 

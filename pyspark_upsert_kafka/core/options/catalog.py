@@ -16,6 +16,7 @@ from pyspark_upsert_kafka.core.error_modes import ERROR_MODES
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import is_secret, resolve
 from pyspark_upsert_kafka.core.metadata import ERROR, METADATA, METADATA_OF_FORMATS, PHYSICAL
+from pyspark_upsert_kafka.core.options.frozen_options import NewColumnsMode, ReadMode
 from pyspark_upsert_kafka.core.options.parsers import (
     OFFSETS_COMPLAINT,
     TIME_COMPLAINT,
@@ -43,7 +44,6 @@ from pyspark_upsert_kafka.core.options.parsers import (
     whole_number,
     whole_number_or_auto,
 )
-from pyspark_upsert_kafka.core.options.values import NewColumnsMode, ReadMode
 from pyspark_upsert_kafka.core.receipts import call_of_text
 
 

@@ -13,15 +13,15 @@ from pyspark_upsert_kafka.core.error_modes import ERROR_MODES, modes_that
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import CDC_FORMATS
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, TABLE_FIRST, FormatOptions
-from pyspark_upsert_kafka.core.options.given import given_options
-from pyspark_upsert_kafka.core.options.table import table_options
-from pyspark_upsert_kafka.core.options.values import (
+from pyspark_upsert_kafka.core.options.frozen_options import (
     Limits,
     Position,
     ReadMode,
     ReadOptions,
     TableOptions,
 )
+from pyspark_upsert_kafka.core.options.given import given_options
+from pyspark_upsert_kafka.core.options.table import table_options
 
 
 def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool) -> ReadOptions:

@@ -25,9 +25,9 @@ from pyspark_upsert_kafka.core.options.catalog import (
     OptionFamily,
     where,
 )
+from pyspark_upsert_kafka.core.options.frozen_options import FormatChoice, TableOptions, Topics
 from pyspark_upsert_kafka.core.options.given import missing_options
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, client_properties
-from pyspark_upsert_kafka.core.options.values import FormatChoice, TableOptions, Topics
 from pyspark_upsert_kafka.core.pages import page
 
 _BESIDE = (*PATHS, DDL_COLUMNS, FROM_UPSERT_SINK, CALL)

@@ -19,10 +19,10 @@ from pyspark_upsert_kafka.core.options.catalog import (
     OPTIONS,
     FormatOptions,
 )
+from pyspark_upsert_kafka.core.options.frozen_options import BufferFlush, TableOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.given import given_options
 from pyspark_upsert_kafka.core.options.properties import PREFIX
 from pyspark_upsert_kafka.core.options.table import check_required, known_options, table_options
-from pyspark_upsert_kafka.core.options.values import BufferFlush, TableOptions, WriteOptions
 
 _PLACEHOLDERS = {
     "topic": "a-topic", "primary-key": "a_column", "properties.bootstrap.servers": "a-server:9092",

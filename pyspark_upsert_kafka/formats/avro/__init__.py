@@ -50,7 +50,7 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True)
-class _Settings:
+class _AvroSettings:
     """What the options of one side say.
 
     Args:
@@ -64,7 +64,7 @@ class _Settings:
     remedy: str | None
 
 
-def _settings_of(spec: CodecSpec) -> _Settings:
+def _settings_of(spec: CodecSpec) -> _AvroSettings:
     """The settings of a side.
 
     Raises:
@@ -73,9 +73,9 @@ def _settings_of(spec: CodecSpec) -> _Settings:
     value = spec.options
     legacy = value["timestamp_mapping.legacy"]
     if value["schema"]:
-        return _Settings(parse_schema(value["schema"], _origin_of(spec)), legacy, None)
+        return _AvroSettings(parse_schema(value["schema"], _origin_of(spec)), legacy, None)
     schema = derived_schema(spec.schema, spec.required, legacy_timestamps=legacy)
-    return _Settings(parse_schema(schema, DERIVED), legacy, _remedy(spec.side))
+    return _AvroSettings(parse_schema(schema, DERIVED), legacy, _remedy(spec.side))
 
 
 def _origin_of(spec: CodecSpec) -> str:
@@ -135,7 +135,7 @@ def columns(spec: CodecSpec, only: str | None) -> StructType | None:
     return None if schema is None else columns_of(parse_schema(schema, _origin_of(spec)), only)
 
 
-def _settings_to_read(spec: CodecSpec) -> _Settings:
+def _settings_to_read(spec: CodecSpec) -> _AvroSettings:
     settings = _settings_of(spec)
     _check_some_bytes(settings.schema)
     if not spec.options["schema"]:

@@ -38,7 +38,7 @@ ValueReader = Callable[[Cursor], Any]
 """Reads a field of a message and gives its value, as ``pyarrow.array`` takes it; raises UnreadableError."""
 
 
-class Leaf(ABC):
+class AvroLeaf(ABC):
     """How a field of a leaf type is read: as a column (vectorised path), and value by value (row path)."""
 
     arrow: pa.DataType | None
@@ -87,12 +87,12 @@ class ReadField:
         return logical_of(self.written) or logical_of(self.read_as)
 
 
-_Read = Callable[[ReadField], "Leaf | None"]
+_Read = Callable[[ReadField], "AvroLeaf | None"]
 """How a field is read; None = its column cannot hold what is written."""
 
 
 @dataclass(frozen=True)
-class _Boolean(Leaf):
+class _Boolean(AvroLeaf):
     """One byte, 0 or 1."""
 
     path: str
@@ -124,7 +124,7 @@ _BOUNDS = {"int": 1 << 31, "long": 1 << 63}
 
 
 @dataclass(frozen=True)
-class _Integer(Leaf):
+class _Integer(AvroLeaf):
     """An int or a long, which becomes ``written * times // over``.
 
     Args:
@@ -202,7 +202,7 @@ _FLOATS: dict[str, np.dtype[Any]] = {"float": np.dtype("<f4"), "double": np.dtyp
 
 
 @dataclass(frozen=True)
-class _Floating(Leaf):
+class _Floating(AvroLeaf):
     """A float or a double; see `_Integer`."""
 
     path: str
@@ -239,12 +239,12 @@ def _column(numbers: Numbers, dtypes: tuple[str, ...], arrow: pa.DataType) -> pa
     return pa.Array.from_buffers(arrow, numbers.size, [None, pa.py_buffer(numbers)])
 
 
-def _read_boolean(field: ReadField) -> Leaf | None:
+def _read_boolean(field: ReadField) -> AvroLeaf | None:
     """A boolean into a BOOLEAN."""
     return _Boolean(field.path, field.column) if pa.types.is_boolean(field.column) else None
 
 
-def _read_integer(field: ReadField) -> Leaf | None:
+def _read_integer(field: ReadField) -> AvroLeaf | None:
     """An int into an integer of any size, if the number has room there; a long into a LONG."""
     name, column = plain_name(field.read_as), field.column
     if not pa.types.is_integer(column) or name not in ("int", "long"):
@@ -255,7 +255,7 @@ def _read_integer(field: ReadField) -> Leaf | None:
     return _Integer(field.path, plain_name(field.written), column, -half, half - 1)
 
 
-def _read_floating(field: ReadField) -> Leaf | None:
+def _read_floating(field: ReadField) -> AvroLeaf | None:
     """Any number into a DOUBLE, all but a double into a FLOAT; the reader's schema may ask for a step in between."""
     if not pa.types.is_floating(field.column):
         return None
@@ -271,7 +271,7 @@ def _read_floating(field: ReadField) -> Leaf | None:
 
 
 @dataclass(frozen=True)
-class _Symbol(Leaf):
+class _Symbol(AvroLeaf):
     """The number of one of an enum's symbols; None stands for one that the reader does not know."""
 
     path: str
@@ -311,7 +311,7 @@ class _Symbol(Leaf):
         return read
 
 
-def _read_symbol(field: ReadField) -> Leaf | None:
+def _read_symbol(field: ReadField) -> AvroLeaf | None:
     """An enum into a STRING."""
     written, seen = field.written, field.read_as
     if not pa.types.is_string(field.column) or not isinstance(written, Enum):
@@ -330,14 +330,14 @@ _AS_MICROSECONDS: dict[str, Callable[..., _Integer]] = {
 }
 
 
-def _read_date(field: ReadField) -> Leaf | None:
+def _read_date(field: ReadField) -> AvroLeaf | None:
     """An int into a DATE."""
     if not pa.types.is_date32(field.column) or plain_name(field.read_as) != "int":
         return None
     return _Integer(field.path, plain_name(field.written), field.column)
 
 
-def _read_timestamp(field: ReadField) -> Leaf | None:
+def _read_timestamp(field: ReadField) -> AvroLeaf | None:
     """A long into a TIMESTAMP or a TIMESTAMP_NTZ."""
     if not pa.types.is_timestamp(field.column) or plain_name(field.read_as) != "long":
         return None
@@ -349,7 +349,7 @@ def _read_timestamp(field: ReadField) -> Leaf | None:
     return _AS_MICROSECONDS[unit](field.path, plain_name(field.written), field.column)
 
 
-def _read_interval(field: ReadField) -> Leaf | None:
+def _read_interval(field: ReadField) -> AvroLeaf | None:
     """A long into an INTERVAL DAY TO SECOND."""
     if not pa.types.is_duration(field.column):
         return None
@@ -361,7 +361,7 @@ _DASHES = np.array([4, 6, 8, 10])
 
 
 @dataclass(frozen=True)
-class _Bytes(Leaf):
+class _Bytes(AvroLeaf):
     """Bytes with their length before them, or the bytes of a fixed ``size``."""
 
     path: str
@@ -464,21 +464,21 @@ def _size_of(leaf: LeafSchema) -> int | None:
     return leaf.size if isinstance(leaf, Fixed) else None
 
 
-def _read_bytes(field: ReadField) -> Leaf | None:
+def _read_bytes(field: ReadField) -> AvroLeaf | None:
     """Into a BINARY."""
     if not pa.types.is_binary(field.column):
         return None
     return _Bytes(field.path, _size_of(field.written), field.column)
 
 
-def _read_text(field: ReadField) -> Leaf | None:
+def _read_text(field: ReadField) -> AvroLeaf | None:
     """Bytes or a string into a STRING."""
     if not pa.types.is_string(field.column) or isinstance(field.written, Fixed):
         return None
     return _Text(field.path, None, field.column)
 
 
-def _read_uuid(field: ReadField) -> Leaf | None:
+def _read_uuid(field: ReadField) -> AvroLeaf | None:
     """A uuid in a fixed into a STRING; in a string it is the text itself."""
     if not pa.types.is_string(field.column) or not isinstance(field.written, Fixed):
         return None
@@ -488,7 +488,7 @@ def _read_uuid(field: ReadField) -> Leaf | None:
 _PLENTY = Context(prec=100)
 
 
-def _read_decimal(field: ReadField) -> Leaf | None:
+def _read_decimal(field: ReadField) -> AvroLeaf | None:
     """Into a DECIMAL of the same scale, which a number may have too many digits for."""
     column, logical = field.column, field.logical
     if not pa.types.is_decimal(column) or logical is None or logical.scale != column.scale:
@@ -562,7 +562,7 @@ _READ: Mapping[str, tuple[_Read, ...]] = {
 """The ways to read each leaf type, by the name of its logical type or else its plain one; the first that fits the column is taken."""
 
 
-def read_leaf(field: ReadField) -> Leaf:
+def read_leaf(field: ReadField) -> AvroLeaf:
     """How a field is read into its column.
 
     Raises:
@@ -576,7 +576,7 @@ def read_leaf(field: ReadField) -> Leaf:
     raise mismatch(field.path, field.column, field.read_as)
 
 
-def skip_leaf(leaf: LeafSchema, path: str) -> Leaf:
+def skip_leaf(leaf: LeafSchema, path: str) -> AvroLeaf:
     """How a field that no column wants is skipped."""
     name = plain_name(leaf)
     if name == "boolean":

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from pyspark_upsert_kafka.formats.avro.avro_cursors import Cursor, Cursors
 from pyspark_upsert_kafka.formats.avro.avro_leaf_readers import (
+    AvroLeaf,
     ColumnReader,
-    Leaf,
     ValueReader,
     skip_leaf,
 )
@@ -41,7 +41,7 @@ _STRING = Primitive("string")
 
 
 @dataclass(frozen=True)
-class NullNode(Leaf):
+class NullNode(AvroLeaf):
     """Nothing is written; the column is NULL."""
 
     arrow: pa.DataType | None
@@ -62,7 +62,7 @@ class NullNode(Leaf):
 
 
 @dataclass(frozen=True)
-class MismatchNode(Leaf):
+class MismatchNode(AvroLeaf):
     """A branch of a union that the column cannot hold: a message that takes it cannot be read."""
 
     why: str
@@ -142,7 +142,7 @@ class RecursiveNode:
     name: str
 
 
-Node: TypeAlias = "Leaf | RepeatedNode | RecordNode | UnionNode | RecursiveNode"
+Node: TypeAlias = "AvroLeaf | RepeatedNode | RecordNode | UnionNode | RecursiveNode"
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class ResolvedSchema:
 
 def least_bytes(node: Node) -> int:
     """How many bytes the node takes at least; 0 when in doubt."""
-    if isinstance(node, Leaf | RecordNode):
+    if isinstance(node, AvroLeaf | RecordNode):
         return node.least_bytes
     return 0 if isinstance(node, RecursiveNode) else 1
 
@@ -179,7 +179,7 @@ def constant_bytes(node: Node) -> int:
 
     They are a reader's defaults, and the symbols of enums.
     """
-    if isinstance(node, Leaf):
+    if isinstance(node, AvroLeaf):
         return node.constant_bytes
     if isinstance(node, UnionNode):
         return max(map(constant_bytes, node.branches))
@@ -245,4 +245,4 @@ class Skipper:
 def _takes_nothing(node: Node) -> bool:
     if isinstance(node, RecordNode):
         return not node.written
-    return isinstance(node, Leaf) and node.least_bytes == 0
+    return isinstance(node, AvroLeaf) and node.least_bytes == 0

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark_upsert_kafka.core.errors import SchemaError
 from pyspark_upsert_kafka.formats.avro.avro_columns import NamesInSchema
 from pyspark_upsert_kafka.formats.avro.avro_defaults import default_datum
-from pyspark_upsert_kafka.formats.avro.avro_leaf_readers import Leaf, ReadField, read_leaf
+from pyspark_upsert_kafka.formats.avro.avro_leaf_readers import AvroLeaf, ReadField, read_leaf
 from pyspark_upsert_kafka.formats.avro.avro_row_path import value_reader
 from pyspark_upsert_kafka.formats.avro.avro_types import (
     NO_DEFAULT,
@@ -164,7 +164,7 @@ class _Resolution:
 
     def _leaf(
         self, writer: LeafSchema, reader: AvroType | None, column: pa.DataType, path: str
-    ) -> Leaf:
+    ) -> AvroLeaf:
         seen = writer if reader is None else _promoted(writer, reader, path)
         return read_leaf(ReadField(path, writer, seen, column, self.strict_zones))
 

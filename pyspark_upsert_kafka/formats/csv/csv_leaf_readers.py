@@ -56,7 +56,7 @@ Reader = Callable[[str], Any]
 
 
 @dataclass(frozen=True)
-class Leaf:
+class CsvLeaf:
     """How a type is read.
 
     Args:
@@ -77,7 +77,7 @@ class Leaf:
         return self.from_parser or Conversion(pa.string(), self.from_texts)
 
 
-def leaf(kind: DataType, dialect: Dialect) -> Leaf:
+def leaf(kind: DataType, dialect: Dialect) -> CsvLeaf:
     """How a type without parts is read."""
     plain = _leaf(kind)
     if plain.has_empty_text or dialect.null_literal is not None:
@@ -85,7 +85,7 @@ def leaf(kind: DataType, dialect: Dialect) -> Leaf:
     return replace(plain, from_texts=_empty_is_null(plain.from_texts))
 
 
-def _leaf(kind: DataType) -> Leaf:
+def _leaf(kind: DataType) -> CsvLeaf:
     if isinstance(kind, DecimalType):
         return _decimal(kind)
     return _integer(BITS[type(kind)]) if type(kind) in BITS else _LEAVES[type(kind)]
@@ -103,15 +103,15 @@ def _empty_is_null(convert: Convert) -> Convert:
     return with_nulls
 
 
-def _integer(bits: int) -> Leaf:
+def _integer(bits: int) -> CsvLeaf:
     kind = getattr(pa, f"int{bits}")()
-    return Leaf(
+    return CsvLeaf(
         lambda text: integer_text(text.strip(BLANK), bits), _numbers(kind), Conversion(kind)
     )
 
 
-def _floating(kind: pa.DataType, number: Reader) -> Leaf:
-    return Leaf(lambda text: number(text.strip(BLANK)), _numbers(kind), Conversion(kind, finite))
+def _floating(kind: pa.DataType, number: Reader) -> CsvLeaf:
+    return CsvLeaf(lambda text: number(text.strip(BLANK)), _numbers(kind), Conversion(kind, finite))
 
 
 def _numbers(kind: pa.DataType) -> Convert:
@@ -135,7 +135,7 @@ def _booleans(texts: pa.Array) -> pa.Array:
     return pc.if_else(texts.is_valid(), true, pa.scalar(None, pa.bool_()))
 
 
-def _decimal(kind: DecimalType) -> Leaf:
+def _decimal(kind: DecimalType) -> CsvLeaf:
     """As a column: plain digits that fit as they stand; what must be rounded or scaled takes the row path."""
     whole, places = kind.precision - kind.scale, kind.scale
     fraction = rf"(\.[0-9]{{1,{places}}})?" if places else ""
@@ -146,7 +146,7 @@ def _decimal(kind: DecimalType) -> Leaf:
             raise ValueError("a decimal is not plain")
         return texts.cast(pa.decimal128(kind.precision, places))
 
-    return Leaf(lambda text: decimal(text.strip(BLANK), kind.precision, places), convert)
+    return CsvLeaf(lambda text: decimal(text.strip(BLANK), kind.precision, places), convert)
 
 
 def _date(text: str) -> int:
@@ -154,7 +154,7 @@ def _date(text: str) -> int:
     return days("{}-{:0>2}-{:0>2}".format(*match.groups()) if match else text)
 
 
-def _timestamp(*, zoned: bool) -> Leaf:
+def _timestamp(*, zoned: bool) -> CsvLeaf:
     """Flink's spelling, or the ISO-8601 that Spark's ``to_csv`` writes."""
     sql, iso = TimestampText("SQL", zoned), TimestampText("ISO-8601", zoned)
 
@@ -170,16 +170,16 @@ def _timestamp(*, zoned: bool) -> Leaf:
         except ValueError:
             return iso.column(texts)
 
-    return Leaf(read, convert)
+    return CsvLeaf(read, convert)
 
 
-_LEAVES: dict[type[DataType], Leaf] = {
-    BinaryType: Leaf(binary, binaries, has_empty_text=True),
-    BooleanType: Leaf(boolean, _booleans, Conversion(pa.bool_())),
-    DateType: Leaf(_date, dates),
+_LEAVES: dict[type[DataType], CsvLeaf] = {
+    BinaryType: CsvLeaf(binary, binaries, has_empty_text=True),
+    BooleanType: CsvLeaf(boolean, _booleans, Conversion(pa.bool_())),
+    DateType: CsvLeaf(_date, dates),
     DoubleType: _floating(pa.float64(), double),
     FloatType: _floating(pa.float32(), single),
-    StringType: Leaf(str, unchanged, Conversion(pa.string()), has_empty_text=True),
+    StringType: CsvLeaf(str, unchanged, Conversion(pa.string()), has_empty_text=True),
     TimestampNTZType: _timestamp(zoned=False),
     TimestampType: _timestamp(zoned=True),
 }

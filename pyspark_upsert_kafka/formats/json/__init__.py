@@ -74,7 +74,7 @@ OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class JsonSettings:
     """What the options of one side say; see OPTIONS for their meaning. A user writes ``prefix`` before their names."""
 
     fail_on_missing_field: bool
@@ -87,7 +87,7 @@ class Settings:
     prefix: str = ""
 
 
-def settings_of(spec: CodecSpec) -> Settings:
+def settings_of(spec: CodecSpec) -> JsonSettings:
     """The settings of a side.
 
     Raises:
@@ -97,7 +97,7 @@ def settings_of(spec: CodecSpec) -> Settings:
     value = spec.options
     if value["fail-on-missing-field"] and value["ignore-parse-errors"]:
         raise OptionError("fail-on-missing-field and ignore-parse-errors shouldn't both be true.")
-    return Settings(
+    return JsonSettings(
         fail_on_missing_field=value["fail-on-missing-field"],
         ignore_parse_errors=value["ignore-parse-errors"],
         timestamp_standard=value["timestamp-format.standard"],
@@ -109,7 +109,7 @@ def settings_of(spec: CodecSpec) -> Settings:
     )
 
 
-def check(spec: CodecSpec) -> Settings:
+def check(spec: CodecSpec) -> JsonSettings:
     """The settings of one side that can be read and written.
 
     Raises:

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.formats.batches import batch_of
 from pyspark_upsert_kafka.formats.decoding import MOST_LEFT, PROBE, Mask, Path, UnreadableError
-from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json import JsonSettings
 from pyspark_upsert_kafka.formats.json.json_document import Number, plain_object
 from pyspark_upsert_kafka.formats.json.pyarrow_columns import (
     Columns,
@@ -44,12 +44,12 @@ from pyspark_upsert_kafka.formats.parsed_columns import (
     read_columns,
 )
 
-_Strategy = Callable[[StructType, "list[pa.Field]", Settings], Columns]
+_Strategy = Callable[[StructType, "list[pa.Field]", JsonSettings], Columns]
 """Compiles the reading of some columns."""
 
 
 def compile_vectorised_path(
-    columns: StructType, target: pa.Schema, settings: Settings
+    columns: StructType, target: pa.Schema, settings: JsonSettings
 ) -> Path | None:
     """Compiles the vectorised path; None when it can read no column but by the row path."""
     strategies = [_fastest_strategy(column.dataType, settings) for column in columns.fields]
@@ -86,7 +86,7 @@ def _some(fields: Iterable[Any], wanted: list[bool]) -> list[Any]:
     return [field for field, is_wanted in zip(fields, wanted, strict=True) if is_wanted]
 
 
-def compile_column_path(columns: StructType, target: pa.Schema, settings: Settings) -> Path:
+def compile_column_path(columns: StructType, target: pa.Schema, settings: JsonSettings) -> Path:
     """Compiles the column path.
 
     It leaves the messages whose bytes or values are bad, and those that orjson may get wrong.
@@ -110,7 +110,7 @@ def compile_column_path(columns: StructType, target: pa.Schema, settings: Settin
 
 
 def _digit_columns(
-    columns: StructType, target: pa.Schema, settings: Settings
+    columns: StructType, target: pa.Schema, settings: JsonSettings
 ) -> tuple[list[int], Callable[[Sequence[bytes]], tuple[list[pa.Array], Mask]]]:
     """Which columns need all digits of their numbers, and what reads these columns.
 
@@ -137,7 +137,7 @@ def _digit_columns(
     return at, read
 
 
-def _fastest_strategy(kind: DataType, settings: Settings) -> _Strategy:
+def _fastest_strategy(kind: DataType, settings: JsonSettings) -> _Strategy:
     """The fastest strategy that a type has."""
     if not _holds(kind, MapType | VariantType):
         return pyarrow_columns
@@ -157,7 +157,7 @@ def _holds(kind: DataType, wanted: Any) -> bool:
     return isinstance(kind, MapType) and _holds(kind.valueType, wanted)
 
 
-def _row_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
+def _row_columns(columns: StructType, target: list[pa.Field], settings: JsonSettings) -> Columns:
     """The row path reads each message, as variants must."""
     row, nothing = row_reader(columns, settings), [None] * len(target)
 
@@ -229,7 +229,7 @@ def _parsed(
     return rows, left
 
 
-def _orjson_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
+def _orjson_columns(columns: StructType, target: list[pa.Field], settings: JsonSettings) -> Columns:
     """Compiles the reading of some columns, each of which can be built of orjson's values."""
     readers = [_orjson_column(c, field, settings) for c, field in zip(columns, target, strict=True)]
     names = [field.name for field in target]
@@ -241,7 +241,7 @@ def _orjson_columns(columns: StructType, target: list[pa.Field], settings: Setti
     return read
 
 
-def _orjson_column(column: StructField, field: pa.Field, settings: Settings) -> Column:
+def _orjson_column(column: StructField, field: pa.Field, settings: JsonSettings) -> Column:
     """How a column is read of orjson's values."""
     read = field_reader(column.dataType, settings, column.name, nullable=column.nullable)
     # The digits of a float are those of its column, or they are lost.
@@ -281,11 +281,11 @@ def _as_float(value: Any) -> Any:
     return Number(repr(value)) if type(value) is float else _as_written(value)
 
 
-def _builder(kind: DataType, settings: Settings) -> BuildColumn | None:
+def _builder(kind: DataType, settings: JsonSettings) -> BuildColumn | None:
     """Compiles what makes a column of orjson's values; None = it loses what the type needs."""
     return column_builder(kind, partial(_leaf_builder, settings))
 
 
-def _leaf_builder(settings: Settings, kind: DataType) -> BuildColumn | None:
+def _leaf_builder(settings: JsonSettings, kind: DataType) -> BuildColumn | None:
     how = leaf(kind, settings)
     return leaf_builder(how.from_orjson, how.column) if how.from_orjson else None

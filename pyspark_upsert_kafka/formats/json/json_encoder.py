@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.formats.batches import as_lists
-from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json import JsonSettings
 from pyspark_upsert_kafka.formats.json.json_document import variant_text
 from pyspark_upsert_kafka.formats.text_columns import (
     TextParts,
@@ -76,7 +76,7 @@ class JsonEncoder:
         settings: How they are written.
     """
 
-    def __init__(self, columns: StructType, settings: Settings) -> None:
+    def __init__(self, columns: StructType, settings: JsonSettings) -> None:
         self._write = _object(columns, settings, "")
 
     def encode(self, rows: pa.RecordBatch) -> pa.LargeBinaryArray:
@@ -85,7 +85,7 @@ class JsonEncoder:
         return as_binary(texts)
 
 
-def _object(columns: StructType, settings: Settings, path: str) -> _Writer:
+def _object(columns: StructType, settings: JsonSettings, path: str) -> _Writer:
     fields = [
         (
             f",{_string(field.name)}:",
@@ -111,7 +111,7 @@ def _without_nulls(fields: _Fields, array: pa.Array) -> TextParts:
     return ["{", texts, "}"]
 
 
-def _value(kind: DataType, settings: Settings, path: str) -> _Writer:
+def _value(kind: DataType, settings: JsonSettings, path: str) -> _Writer:
     write = _writer(kind, settings, path)
     return lambda array: _or_else(write(array), array, "null")
 
@@ -143,7 +143,7 @@ def _per_row(lists: pa.Array, texts: pl.Series) -> pl.Series:
     return per_list(lists, texts).list.join(",", ignore_nulls=True)
 
 
-def _writer(kind: DataType, settings: Settings, path: str) -> _Writer:
+def _writer(kind: DataType, settings: JsonSettings, path: str) -> _Writer:
     if isinstance(kind, StructType):
         return _object(kind, settings, f"{path}.")
     if isinstance(kind, ArrayType):
@@ -153,7 +153,7 @@ def _writer(kind: DataType, settings: Settings, path: str) -> _Writer:
     return naming_column(path, _leaf_writer(kind, settings))
 
 
-def _map_writer(kind: MapType, settings: Settings, path: str) -> _Writer:
+def _map_writer(kind: MapType, settings: JsonSettings, path: str) -> _Writer:
     mode, literal = settings.map_null_key_mode, settings.map_null_key_literal
     key = naming_column(path, lambda keys: _map_keys(keys, mode, literal))
     return partial(_map, key, _value(kind.valueType, settings, f"{path}{{}}"))
@@ -255,7 +255,7 @@ def _map_keys(keys: pa.Array, mode: str, literal: str) -> TextParts:
     return [joined(_strings(keys), len(keys))]
 
 
-def _leaf_writer(kind: DataType, settings: Settings) -> _Writer:
+def _leaf_writer(kind: DataType, settings: JsonSettings) -> _Writer:
     """The writer of a type without parts."""
     if isinstance(kind, TimestampType | TimestampNTZType):
         zoned = isinstance(kind, TimestampType)

@@ -30,7 +30,7 @@ from pyspark_upsert_kafka.core.bytes_column import (
     offsets_of,
 )
 from pyspark_upsert_kafka.formats.decoding import MOST_LEFT, PROBE, Mask
-from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json import JsonSettings
 from pyspark_upsert_kafka.formats.json.json_document import DEEPEST, too_deep
 from pyspark_upsert_kafka.formats.json.row_path import field_reader, leaf
 from pyspark_upsert_kafka.formats.parsed_columns import (
@@ -247,7 +247,7 @@ def _misread(messages: pa.LargeBinaryArray, lines: bytes, *, has_decimals: bool)
     return odd
 
 
-def pyarrow_columns(columns: StructType, target: list[pa.Field], settings: Settings) -> Columns:
+def pyarrow_columns(columns: StructType, target: list[pa.Field], settings: JsonSettings) -> Columns:
     """Compiles the reading of some columns."""
     conversions = [_conversion(column.dataType, settings) for column in columns.fields]
     demanded = _all_required(target) if settings.fail_on_missing_field else target
@@ -270,7 +270,7 @@ def pyarrow_columns(columns: StructType, target: list[pa.Field], settings: Setti
 
 
 def _from_text(
-    column: StructField, parsed: pa.DataType, settings: Settings
+    column: StructField, parsed: pa.DataType, settings: JsonSettings
 ) -> Callable[[Any], Any] | None:
     """How one value is read, of a column that is parsed as texts; None = only the message tells how it was written."""
     if not pa.types.is_string(parsed) or settings.fail_on_missing_field:
@@ -278,14 +278,14 @@ def _from_text(
     return field_reader(column.dataType, settings, column.name, nullable=column.nullable)
 
 
-def _conversion(kind: DataType, settings: Settings) -> Conversion:
+def _conversion(kind: DataType, settings: JsonSettings) -> Conversion:
     """How a column of that type is read."""
     if isinstance(kind, StructType):
         return _struct(kind, settings)
     return _list(kind, settings) if isinstance(kind, ArrayType) else leaf(kind, settings).column
 
 
-def _struct(columns: StructType, settings: Settings) -> Conversion:
+def _struct(columns: StructType, settings: JsonSettings) -> Conversion:
     inner = [_conversion(field.dataType, settings) for field in columns.fields]
     names = columns.names
     parsed = pa.struct([(name, each.parsed) for name, each in zip(names, inner, strict=True)])
@@ -298,7 +298,7 @@ def _struct(columns: StructType, settings: Settings) -> Conversion:
     return Conversion(parsed, convert)
 
 
-def _list(kind: ArrayType, settings: Settings) -> Conversion:
+def _list(kind: ArrayType, settings: JsonSettings) -> Conversion:
     inner = _conversion(kind.elementType, settings)
 
     def convert(array: pa.Array) -> pa.Array:

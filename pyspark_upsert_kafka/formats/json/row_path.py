@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 
 from pyspark_upsert_kafka.formats.decoded_size import Items, Measure, item_bytes
 from pyspark_upsert_kafka.formats.decoding import RowField, UnreadableError
-from pyspark_upsert_kafka.formats.json import Settings
+from pyspark_upsert_kafka.formats.json import JsonSettings
 from pyspark_upsert_kafka.formats.json.json_document import (
     HALF,
     Half,
@@ -71,7 +71,7 @@ _TEXT = frozenset({str})
 
 
 @dataclass(frozen=True)
-class Leaf:
+class JsonLeaf:
     """How a type is read.
 
     Args:
@@ -85,7 +85,7 @@ class Leaf:
     from_orjson: frozenset[type] = frozenset()
 
 
-def leaf(kind: DataType, settings: Settings) -> Leaf:
+def leaf(kind: DataType, settings: JsonSettings) -> JsonLeaf:
     """How a type without parts is read."""
     if isinstance(kind, DecimalType):
         return _decimal(kind)
@@ -97,9 +97,9 @@ def leaf(kind: DataType, settings: Settings) -> Leaf:
     return _LEAVES[type(kind)]
 
 
-def _integer(bits: int) -> Leaf:
+def _integer(bits: int) -> JsonLeaf:
     column = Conversion(getattr(pa, f"int{bits}")())
-    return Leaf(_integer_value(bits), column, frozenset({int}))
+    return JsonLeaf(_integer_value(bits), column, frozenset({int}))
 
 
 def _integer_value(bits: int) -> Reader:
@@ -111,7 +111,7 @@ def _integer_value(bits: int) -> Reader:
     return read
 
 
-def _decimal(kind: DecimalType) -> Leaf:
+def _decimal(kind: DecimalType) -> JsonLeaf:
     """The parser is given room for 38 digits as they stand and 38 more that the scale adds.
 
     It counts the digits it is given, and then scales without a check: in 128 bits 11 would become a
@@ -123,10 +123,10 @@ def _decimal(kind: DecimalType) -> Leaf:
     def read(value: Any) -> Any:
         return decimal(_text(value, expected), kind.precision, kind.scale)
 
-    return Leaf(read, Conversion(wide, lambda array: array.cast(exact)))
+    return JsonLeaf(read, Conversion(wide, lambda array: array.cast(exact)))
 
 
-def _timestamp(timestamp_format: TimestampText, prefix: str) -> Leaf:
+def _timestamp(timestamp_format: TimestampText, prefix: str) -> JsonLeaf:
     expected = f"a text like '{timestamp_format.example}'"
 
     def read(value: Any) -> int:
@@ -138,7 +138,7 @@ def _timestamp(timestamp_format: TimestampText, prefix: str) -> Leaf:
                 "what the message has)"
             ) from None
 
-    return Leaf(read, Conversion(pa.string(), timestamp_format.column), _TEXT)
+    return JsonLeaf(read, Conversion(pa.string(), timestamp_format.column), _TEXT)
 
 
 def _boolean(value: Any) -> bool:
@@ -184,34 +184,34 @@ def _string(value: Any, expected: str) -> str:
     return value
 
 
-_LEAVES: dict[type[DataType], Leaf] = {
-    BinaryType: Leaf(
+_LEAVES: dict[type[DataType], JsonLeaf] = {
+    BinaryType: JsonLeaf(
         lambda value: binary(_string(value, "BINARY as base64 text")),
         Conversion(pa.string(), binaries),
         _TEXT,
     ),
-    BooleanType: Leaf(_boolean, Conversion(pa.bool_()), frozenset({bool})),
-    DateType: Leaf(
+    BooleanType: JsonLeaf(_boolean, Conversion(pa.bool_()), frozenset({bool})),
+    DateType: JsonLeaf(
         lambda value: days(_string(value, "a DATE like '2024-01-31'")),
         Conversion(pa.string(), dates),
         _TEXT,
     ),
-    DayTimeIntervalType: Leaf(_interval, Conversion(pa.int64(), _intervals)),
-    DoubleType: Leaf(
+    DayTimeIntervalType: JsonLeaf(_interval, Conversion(pa.int64(), _intervals)),
+    DoubleType: JsonLeaf(
         lambda value: double(_text(value, "a number")),
         Conversion(pa.float64(), finite),
         frozenset({float, int}),
     ),
-    FloatType: Leaf(
+    FloatType: JsonLeaf(
         lambda value: single(_text(value, "a number")), Conversion(pa.float32(), finite)
     ),
-    StringType: Leaf(_as_text, Conversion(pa.string()), _TEXT),
+    StringType: JsonLeaf(_as_text, Conversion(pa.string()), _TEXT),
     # As a column it is read by the row path alone.
-    VariantType: Leaf(variant, Conversion(pa.null())),
+    VariantType: JsonLeaf(variant, Conversion(pa.null())),
 }
 
 
-def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Sequence[Any]]:
+def row_reader(columns: StructType, settings: JsonSettings) -> Callable[[bytes], Sequence[Any]]:
     """Compiles the function from a message to its row; it raises UnreadableError."""
     read = object_reader(columns, settings)
 
@@ -222,7 +222,7 @@ def row_reader(columns: StructType, settings: Settings) -> Callable[[bytes], Seq
     return row
 
 
-def object_reader(columns: StructType, settings: Settings, path: str = "") -> Reader:
+def object_reader(columns: StructType, settings: JsonSettings, path: str = "") -> Reader:
     """Compiles the function from a parsed object to the values of its columns."""
     fields = {
         field.name: field_reader(
@@ -247,13 +247,13 @@ def object_reader(columns: StructType, settings: Settings, path: str = "") -> Re
     return read_all if settings.fail_on_missing_field else read
 
 
-def field_reader(kind: DataType, settings: Settings, path: str, *, nullable: bool) -> Reader:
+def field_reader(kind: DataType, settings: JsonSettings, path: str, *, nullable: bool) -> Reader:
     """Compiles the function from a parsed value, or None for null and nothing, to that of a column."""
     field = RowField(path, nullable, settings.ignore_parse_errors)
     return field.reader(_reader(kind, settings, path), shown)
 
 
-def _reader(kind: DataType, settings: Settings, path: str) -> Reader:
+def _reader(kind: DataType, settings: JsonSettings, path: str) -> Reader:
     if isinstance(kind, StructType):
         return object_reader(kind, settings, f"{path}.")
     if isinstance(kind, ArrayType):

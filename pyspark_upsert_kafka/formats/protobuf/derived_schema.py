@@ -58,25 +58,25 @@ from pyspark.sql.types import (
 )
 
 from pyspark_upsert_kafka.core.errors import SchemaError
-from pyspark_upsert_kafka.formats.protobuf.descriptors import Kind
+from pyspark_upsert_kafka.formats.protobuf.descriptors import FieldKind
 from pyspark_upsert_kafka.formats.protobuf.field_types import ADDED, DURATION, TIMESTAMP
 from pyspark_upsert_kafka.formats.protobuf.proto_schema import ProtoSchema
 
 _PACKAGE, _MESSAGE = "io.confluent.protobuf.generated", "Row"
 
-_SIMPLE: dict[type[DataType], Kind] = {
-    BinaryType: Kind.BYTES,
-    BooleanType: Kind.BOOL,
-    ByteType: Kind.INT32,
-    DoubleType: Kind.DOUBLE,
-    FloatType: Kind.FLOAT,
-    IntegerType: Kind.INT32,
-    LongType: Kind.INT64,
-    ShortType: Kind.INT32,
-    StringType: Kind.STRING,
+_SIMPLE: dict[type[DataType], FieldKind] = {
+    BinaryType: FieldKind.BYTES,
+    BooleanType: FieldKind.BOOL,
+    ByteType: FieldKind.INT32,
+    DoubleType: FieldKind.DOUBLE,
+    FloatType: FieldKind.FLOAT,
+    IntegerType: FieldKind.INT32,
+    LongType: FieldKind.INT64,
+    ShortType: FieldKind.INT32,
+    StringType: FieldKind.STRING,
 }
 _MESSAGES: dict[type[DataType], str] = {TimestampType: TIMESTAMP, DayTimeIntervalType: DURATION}
-_KEYS = (Kind.BOOL, Kind.INT32, Kind.INT64, Kind.STRING, Kind.UINT64)
+_KEYS = (FieldKind.BOOL, FieldKind.INT32, FieldKind.INT64, FieldKind.STRING, FieldKind.UINT64)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 _OPTIONAL, _REPEATED = 1, 3  # FieldDescriptorProto.Label
@@ -131,7 +131,7 @@ def _add_field(message: Any, scope: str, column: StructField, number: int, path:
         field.label = _REPEATED
         _set_type(field, kind.elementType, message, scope, f"{path}[]")
     elif isinstance(kind, MapType):
-        field.label, field.type = _REPEATED, Kind.MESSAGE
+        field.label, field.type = _REPEATED, FieldKind.MESSAGE
         field.type_name = _add_entry(message, scope, column.name, kind, path)
     else:
         _set_type(field, kind, message, scope, path)
@@ -141,13 +141,13 @@ def _add_field(message: Any, scope: str, column: StructField, number: int, path:
 def _set_type(field: Any, kind: DataType, message: Any, scope: str, path: str) -> None:
     """The type of one value."""
     if isinstance(kind, StructType):
-        field.type = Kind.MESSAGE
+        field.type = FieldKind.MESSAGE
         name = f"{scope}.{field.name}_Row"
         field.type_name = _add_message(message.nested_type, name, kind, path)
     elif type(kind) in _MESSAGES:
-        field.type, field.type_name = Kind.MESSAGE, f".{_MESSAGES[type(kind)]}"
+        field.type, field.type_name = FieldKind.MESSAGE, f".{_MESSAGES[type(kind)]}"
     elif kind == DecimalType(20, 0):
-        field.type = Kind.UINT64
+        field.type = FieldKind.UINT64
     elif type(kind) in _SIMPLE:
         field.type = _SIMPLE[type(kind)]
     else:
@@ -230,7 +230,7 @@ def _add_entry(message: Any, scope: str, name: str, kind: MapType, path: str) ->
     value_kind = kind.valueType
     if isinstance(value_kind, StructType):
         # protoc wants the message outside of the entry, which has no text of its own.
-        value.type = Kind.MESSAGE
+        value.type = FieldKind.MESSAGE
         value_name = f"{scope}.{name}_Row"
         value.type_name = _add_message(message.nested_type, value_name, value_kind, f"{path}{{}}")
     else:

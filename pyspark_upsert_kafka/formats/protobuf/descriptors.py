@@ -43,7 +43,7 @@ VARINT, FIXED64, LENGTH, START_GROUP, END_GROUP, FIXED32 = range(6)
 """The wire types; groups, which have two of them, are not read."""
 
 
-class Kind(IntEnum):
+class FieldKind(IntEnum):
     """``FieldDescriptor.type``."""
 
     DOUBLE = 1
@@ -66,33 +66,33 @@ class Kind(IntEnum):
     SINT64 = 18
 
 
-ZIGZAG = {Kind.SINT32, Kind.SINT64}
-INT32 = {Kind.INT32, Kind.SINT32, Kind.SFIXED32}
-UINT32 = {Kind.UINT32, Kind.FIXED32}
-INT64 = {Kind.INT64, Kind.SINT64, Kind.SFIXED64}
-UINT64 = {Kind.UINT64, Kind.FIXED64}
+ZIGZAG = {FieldKind.SINT32, FieldKind.SINT64}
+INT32 = {FieldKind.INT32, FieldKind.SINT32, FieldKind.SFIXED32}
+UINT32 = {FieldKind.UINT32, FieldKind.FIXED32}
+INT64 = {FieldKind.INT64, FieldKind.SINT64, FieldKind.SFIXED64}
+UINT64 = {FieldKind.UINT64, FieldKind.FIXED64}
 INTEGERS = INT32 | UINT32 | INT64 | UINT64
 
 MEANING: dict[int, str] = {
-    **dict.fromkeys(INT32 | {Kind.ENUM}, "i4"),
+    **dict.fromkeys(INT32 | {FieldKind.ENUM}, "i4"),
     **dict.fromkeys(UINT32, "u4"),
     **dict.fromkeys(INT64, "i8"),
     **dict.fromkeys(UINT64, "u8"),
-    Kind.FLOAT: "f4",
-    Kind.DOUBLE: "f8",
+    FieldKind.FLOAT: "f4",
+    FieldKind.DOUBLE: "f8",
 }
 """What a number of a kind is to numpy."""
 
 _WIRE = {
-    **dict.fromkeys((Kind.DOUBLE, Kind.FIXED64, Kind.SFIXED64), FIXED64),
-    **dict.fromkeys((Kind.FLOAT, Kind.FIXED32, Kind.SFIXED32), FIXED32),
-    **dict.fromkeys((Kind.STRING, Kind.BYTES, Kind.MESSAGE), LENGTH),
+    **dict.fromkeys((FieldKind.DOUBLE, FieldKind.FIXED64, FieldKind.SFIXED64), FIXED64),
+    **dict.fromkeys((FieldKind.FLOAT, FieldKind.FIXED32, FieldKind.SFIXED32), FIXED32),
+    **dict.fromkeys((FieldKind.STRING, FieldKind.BYTES, FieldKind.MESSAGE), LENGTH),
 }
 
 
 def wire_type(kind: int) -> int:
     """The wire type of one value of a kind."""
-    return _WIRE.get(Kind(kind), VARINT)
+    return _WIRE.get(FieldKind(kind), VARINT)
 
 
 def bounds(kind: int) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     FIXED64,
     LENGTH,
     VARINT,
-    Kind,
+    FieldKind,
     is_repeated,
     wire_type,
 )
@@ -82,7 +82,7 @@ class _Layout:
                 place
                 for place, field in enumerate(fields)
                 if is_entry
-                or (field.type in (Kind.MESSAGE, Kind.STRING) and not is_repeated(field))
+                or (field.type in (FieldKind.MESSAGE, FieldKind.STRING) and not is_repeated(field))
             ),
             repeated=frozenset(place for place, field in enumerate(fields) if is_repeated(field)),
             oneofs=tuple(tuple(each) for each in rivals if len(each) > 1),
@@ -99,7 +99,7 @@ class _Layout:
 
 def _tags(field: Any) -> tuple[int, ...]:
     """The tags by which a field may occur: a group by none, numbers that repeat also packed."""
-    if field.type == Kind.GROUP:
+    if field.type == FieldKind.GROUP:
         return ()
     number, wire = field.number << 3, wire_type(field.type)
     if is_repeated(field) and wire != LENGTH:

@@ -59,7 +59,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     INTEGERS,
     UINT32,
     UINT64,
-    Kind,
+    FieldKind,
     enum_names,
     is_map,
     is_repeated,
@@ -103,7 +103,7 @@ class Column:
         value = self.field.default_value
         if self.field.containing_type.GetOptions().map_entry:
             value = type(value)()  # of an enum too: to the runtime it is 0, and not the first value
-        if self.field.type == Kind.ENUM and isinstance(self.type, StringType):
+        if self.field.type == FieldKind.ENUM and isinstance(self.type, StringType):
             return enum_names(self.field.enum_type)[value]
         return value or None
 
@@ -171,7 +171,7 @@ def _map_parts(field: Any, kind: MapType, path: str, *, defaults: bool) -> tuple
 
 def _one(field: Any, kind: DataType, path: str, *, defaults: bool) -> Column:
     """One value of a field."""
-    if field.type == Kind.MESSAGE and isinstance(kind, StructType):
+    if field.type == FieldKind.MESSAGE and isinstance(kind, StructType):
         parts = columns_of(field.message_type, kind, f"{path}.", defaults=defaults)
         return Column(field, kind, path, parts=parts)
     if not _fits(field, kind):
@@ -183,21 +183,21 @@ _SIMPLE: dict[int, DataType] = {
     **dict.fromkeys(INT32, IntegerType()),
     **dict.fromkeys(INT64 | UINT32, LongType()),
     **dict.fromkeys(UINT64, DecimalType(20, 0)),
-    Kind.BOOL: BooleanType(),
-    Kind.BYTES: BinaryType(),
-    Kind.DOUBLE: DoubleType(),
-    Kind.ENUM: StringType(),
-    Kind.FLOAT: FloatType(),
-    Kind.STRING: StringType(),
+    FieldKind.BOOL: BooleanType(),
+    FieldKind.BYTES: BinaryType(),
+    FieldKind.DOUBLE: DoubleType(),
+    FieldKind.ENUM: StringType(),
+    FieldKind.FLOAT: FloatType(),
+    FieldKind.STRING: StringType(),
 }
 _MESSAGES: dict[str, DataType] = {DURATION: DayTimeIntervalType(), TIMESTAMP: TimestampType()}
 
 
 def _fits(field: Any, kind: DataType) -> bool:
     """Whether a column of that type holds one value of a field; of messages only those that are timestamps."""
-    if field.type == Kind.MESSAGE:
+    if field.type == FieldKind.MESSAGE:
         return type(kind) is type(_MESSAGES.get(field.message_type.full_name))
-    if field.type == Kind.ENUM:
+    if field.type == FieldKind.ENUM:
         return type(kind) in BITS or type(kind) is StringType
     if field.type in INTEGERS:
         return type(kind) in BITS or kind == _SIMPLE[field.type]
@@ -206,7 +206,7 @@ def _fits(field: Any, kind: DataType) -> bool:
 
 def _mismatch(field: Any, kind: DataType, path: str) -> SchemaError:
     """What is said of a column whose type does not fit; the wording follows Flink's."""
-    shown = Kind(field.type).name.lower()
+    shown = FieldKind(field.type).name.lower()
     if is_map(field):
         shown = "map"
     elif is_repeated(field):
@@ -220,18 +220,18 @@ def _mismatch(field: Any, kind: DataType, path: str) -> SchemaError:
 def _wanted(field: Any) -> str:
     if is_map(field):
         return "MAP"
-    if field.type == Kind.GROUP:
+    if field.type == FieldKind.GROUP:
         return "another definition: groups are not read"
     wanted = _wanted_value(field)
     return f"ARRAY<{wanted}>" if is_repeated(field) else wanted
 
 
 def _wanted_value(field: Any) -> str:
-    if field.type == Kind.MESSAGE:
+    if field.type == FieldKind.MESSAGE:
         name = field.message_type.full_name
         special = {TIMESTAMP: "TIMESTAMP or ", DURATION: "INTERVAL DAY TO SECOND or "}
         return f"{special.get(name, '')}STRUCT"
-    if field.type == Kind.ENUM:
+    if field.type == FieldKind.ENUM:
         return "STRING or an integer type"
     if field.type in INTEGERS:
         return "DECIMAL(20,0) or an integer type" if field.type in UINT64 else "an integer type"
@@ -301,9 +301,9 @@ def _inferred_type(field: Any, within: tuple[Any, ...]) -> DataType:
 
 def _inferred_one(field: Any, within: tuple[Any, ...]) -> DataType:
     """The type of one value."""
-    if field.type == Kind.GROUP:
+    if field.type == FieldKind.GROUP:
         raise _refused(field.full_name, "is a group, which is not read")
-    if field.type != Kind.MESSAGE:
+    if field.type != FieldKind.MESSAGE:
         return _SIMPLE[field.type]
     message = field.message_type
     return _MESSAGES.get(message.full_name) or _inferred(message, within)

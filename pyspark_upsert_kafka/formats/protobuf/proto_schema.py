@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark_upsert_kafka.core.errors import SchemaError, shown
 from pyspark_upsert_kafka.formats.binary_values import varint
-from pyspark_upsert_kafka.formats.protobuf.descriptors import Kind, names_of, pool_of
+from pyspark_upsert_kafka.formats.protobuf.descriptors import FieldKind, names_of, pool_of
 
 Indexes = tuple[int, ...]
 """The message indexes of a message."""
@@ -130,7 +130,7 @@ def implied_messages(file: Any, spelled_out: Collection[tuple[str, ...]]) -> Ite
 
 
 def _groups(fields: Iterable[Any]) -> Iterator[str]:
-    return (field.type_name.removeprefix(".") for field in fields if field.type == Kind.GROUP)
+    return (field.type_name.removeprefix(".") for field in fields if field.type == FieldKind.GROUP)
 
 
 def _messages(scope: str, messages: Any) -> Iterator[tuple[str, Any]]:
@@ -264,8 +264,8 @@ def _field(field: Any, entries: dict[str, Any]) -> str:
 
 
 def _type(field: Any) -> str:
-    if field.type != Kind.MESSAGE:
-        return Kind(field.type).name.lower()
+    if field.type != FieldKind.MESSAGE:
+        return FieldKind(field.type).name.lower()
     if field.type_name.startswith(".google."):
         return str(field.type_name)
     return str(field.type_name).rpartition(".")[2]

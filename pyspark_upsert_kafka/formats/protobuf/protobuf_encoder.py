@@ -36,7 +36,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     MEANING,
     VARINT,
     ZIGZAG,
-    Kind,
+    FieldKind,
     bounds,
     is_packed,
     required_names,
@@ -223,7 +223,7 @@ def _number_encoder(column: Column, *, drops_default: bool) -> _EncodeValues:
         drops_default: Whether a zero is not written.
     """
     kind = column.field.type
-    numbers_of = _enum_numbers(column) if kind == Kind.ENUM else _numbers(column)
+    numbers_of = _enum_numbers(column) if kind == FieldKind.ENUM else _numbers(column)
     cells = varints if wire_type(kind) == VARINT else fixed
 
     def encode(tag: bytes, array: pa.Array, present: np.ndarray) -> ByteParts:
@@ -281,7 +281,7 @@ def _unsigned(column: Column, array: pa.Array) -> np.ndarray:
 
 
 def _too_large(column: Column, value: Any) -> str:
-    return f"{value} does not fit into {Kind(column.field.type).name.lower()}"
+    return f"{value} does not fit into {FieldKind(column.field.type).name.lower()}"
 
 
 def _enum_numbers(column: Column) -> _NumbersOf:
@@ -313,7 +313,7 @@ def _digits(text: str) -> int | None:
 
 def _bytes_of(column: Column, array: pa.Array) -> pa.LargeBinaryArray:
     """Texts, binaries, timestamps or durations as bytes, without tag and length. Raises EncodeError."""
-    if column.field.type == Kind.MESSAGE:
+    if column.field.type == FieldKind.MESSAGE:
         return joined(_message_parts(column, array), len(array))
     return array.cast(pa.large_binary())
 
@@ -324,9 +324,9 @@ def _filler(column: Column, null_string: str) -> Callable[[pa.Array], pa.Array]:
     Flink's ``PbCodegenUtils.pbDefaultValueCode``: the default of the type, the first value of an enum,
     and for strings what an option says.
     """
-    if column.field.type == Kind.STRING:
+    if column.field.type == FieldKind.STRING:
         return lambda array: array.fill_null(null_string)
-    if column.field.type != Kind.ENUM:
+    if column.field.type != FieldKind.ENUM:
         return lambda array: array
     first = column.field.enum_type.values[0]
     if isinstance(column.type, StringType):

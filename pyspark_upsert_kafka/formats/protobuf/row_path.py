@@ -26,7 +26,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     LENGTH,
     START_GROUP,
     VARINT,
-    Kind,
+    FieldKind,
     enum_names,
     is_map,
     is_repeated,
@@ -115,17 +115,17 @@ def _value(column: Column) -> Reader:
         # A tuple takes a third of what a dict does: a message of 10 MB may hold millions.
         return lambda message: tuple([read(message) for read in readers])
     kind = column.field.type
-    if kind == Kind.MESSAGE:
+    if kind == FieldKind.MESSAGE:
         return _moment(column)
-    if kind == Kind.STRING:
+    if kind == FieldKind.STRING:
         return _text(column)
-    if kind == Kind.BYTES:
+    if kind == FieldKind.BYTES:
         return bytes
     return _number(column)
 
 
 def _number(column: Column) -> Reader:
-    if column.field.type == Kind.ENUM and isinstance(column.type, StringType):
+    if column.field.type == FieldKind.ENUM and isinstance(column.type, StringType):
         names = enum_names(column.field.enum_type)
         return lambda number: names.get(number) or str(number)  # one that has no name is its digits
     if isinstance(column.type, DecimalType):
@@ -293,7 +293,7 @@ def _constant(column: Column) -> int:
         return 0
     if isinstance(column.type, StructType):
         return _constants(column.parts)
-    if column.field.type == Kind.ENUM:
+    if column.field.type == FieldKind.ENUM:
         return max(map(len, enum_names(column.field.enum_type).values()))
     default = column.default if column.field.has_presence and column.fills else None
     return len(default) if isinstance(default, str | bytes) else 0

@@ -31,7 +31,7 @@ from pyspark_upsert_kafka.formats.protobuf.descriptors import (
     LENGTH,
     MEANING,
     ZIGZAG,
-    Kind,
+    FieldKind,
     bounds,
     enum_names,
     is_repeated,
@@ -147,7 +147,7 @@ def _field(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> _Build:
 
 def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> _Value:
     """Compiles the conversion from slices, or from numbers, to values that are there."""
-    if column.field.type != Kind.MESSAGE:
+    if column.field.type != FieldKind.MESSAGE:
         return _leaf(column)
     if not isinstance(column.type, StructType):
         return _moments(column, kind, above)
@@ -164,11 +164,11 @@ def _value(column: Column, kind: pa.DataType, above: tuple[Any, ...]) -> _Value:
 def _leaf(column: Column) -> _Value:
     """Compiles the conversion from what stands on the wire to a column, but for timestamps: see `_moments`."""
     kind = column.field.type
-    if kind == Kind.STRING:
+    if kind == FieldKind.STRING:
         return lambda buffer, starts, lengths: buffer.texts(starts, starts + lengths)
-    if kind == Kind.BYTES:
+    if kind == FieldKind.BYTES:
         return lambda buffer, starts, lengths: _all_good(buffer.slices(starts, starts + lengths))
-    if kind == Kind.ENUM:
+    if kind == FieldKind.ENUM:
         enums = _enums(column)
         return lambda _, raw, __: enums(raw)
     if isinstance(column.type, DecimalType):
@@ -184,9 +184,9 @@ def _all_good(array: pa.Array) -> _Built:
 
 def _meaning(kind: int, raw: np.ndarray) -> np.ndarray:
     """What the numbers on the wire stand for; more bits than the kind has are cut off."""
-    if kind == Kind.BOOL:
+    if kind == FieldKind.BOOL:
         return np.asarray(raw != 0)
-    meaning = MEANING[Kind(kind)]
+    meaning = MEANING[FieldKind(kind)]
     bits = raw.astype(f"u{meaning[1]}", copy=False)
     return unzigzag(bits) if kind in ZIGZAG else bits.view(meaning)
 
@@ -210,7 +210,7 @@ def _enums(column: Column) -> Callable[[np.ndarray], _Built]:
         names, unknown = find(raw)
         if as_text:
             return names, unknown
-        array, bad = _integers(column, _meaning(Kind.ENUM, raw))
+        array, bad = _integers(column, _meaning(FieldKind.ENUM, raw))
         return array, bad | unknown
 
     return build
@@ -223,7 +223,7 @@ def _names_finder(enum: Any) -> Callable[[np.ndarray], _Built]:
     names = pa.array(by_number.values(), pa.string())
 
     def find(raw: np.ndarray) -> _Built:
-        numbers = _meaning(Kind.ENUM, raw)
+        numbers = _meaning(FieldKind.ENUM, raw)
         places = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
         return names.take(pa.array(places)), known[places] != numbers
 
@@ -340,11 +340,11 @@ def _has_room(column: Column, default: Any) -> bool:
 
 def _check(field: Any, above: tuple[Any, ...]) -> _Check:
     """Compiles the check of a field that is no column: the runtime reads it too, and a message with a bad one is bad."""
-    if field.type == Kind.STRING:
+    if field.type == FieldKind.STRING:
         return _strings
-    if field.type == Kind.ENUM and field.enum_type.is_closed and is_required(field):
+    if field.type == FieldKind.ENUM and field.enum_type.is_closed and is_required(field):
         return _known_numbers(field.enum_type)
-    if field.type != Kind.MESSAGE:
+    if field.type != FieldKind.MESSAGE:
         return lambda buffer, slot: slot.every(buffer).fallback if is_repeated(field) else _NONE
     part = field.message_type
     if part in above or len(above) > _DEEPEST:

@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.kafka.failures import (
     AttemptError,
     ClientErrors,
     Failure,
-    Kind,
+    FailureKind,
     explained,
 )
 from pyspark_upsert_kafka.kafka.retrying import Retrying, Timeouts
@@ -60,18 +60,18 @@ def connect_timeouts(timeout: float) -> dict[str, int]:
     return {"api_version_auto_timeout_ms": ms, "bootstrap_timeout_ms": ms}
 
 
-def kind_of(error: Exception) -> Kind:
+def kind_of(error: Exception) -> FailureKind:
     """What an error means for the next attempt."""
     name = type(error).__name__
     if name in _SECURITY or isinstance(error, ssl.SSLError) or is_about_security(str(error)):
-        return Kind.SECURITY
+        return FailureKind.SECURITY
     if isinstance(error, OSError) or name in _AWAY:
-        return Kind.AWAY
+        return FailureKind.AWAY
     code = _code(error)
-    if code is not None and failures.kind_of(code) is not Kind.FATAL:
+    if code is not None and failures.kind_of(code) is not FailureKind.FATAL:
         return failures.kind_of(code)
     passes = getattr(error, "retriable", False) or name in _RETRIABLE
-    return Kind.RETRIABLE if passes else Kind.FATAL
+    return FailureKind.RETRIABLE if passes else FailureKind.FATAL
 
 
 def _code(error: BaseException) -> int | None:

@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_offset,
     answered_topic,
 )
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, FailureKind
 from pyspark_upsert_kafka.kafka.kafka_python.cluster import SILENT, Address, KafkaPythonCluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import connect_timeouts
 from pyspark_upsert_kafka.kafka.kafka_python.properties import open_client
@@ -203,7 +203,7 @@ def _values(topic: str, config: dict[str, Any], names: Sequence[str]) -> dict[st
         text = (
             f"topic {topic!r} does not exist, or the ACL operation DescribeConfigs on it is missing"
         )
-        raise AttemptError(Failure(Kind.FATAL, text))
+        raise AttemptError(Failure(FailureKind.FATAL, text))
     told = {name: config[name]["value"] for name in names if name in config}
     return {name: str(value) for name, value in told.items() if value is not None}
 

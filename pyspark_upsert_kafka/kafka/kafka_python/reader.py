@@ -27,7 +27,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.failures import Kind
+from pyspark_upsert_kafka.kafka.failures import FailureKind
 from pyspark_upsert_kafka.kafka.kafka_python.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.kafka_python.errors import (
     connect_timeouts,
@@ -317,11 +317,11 @@ class KafkaPythonFetcher:
             self._drop_fetched(position)
             fetched.damage = said
             return fetched
-        if kind is Kind.FATAL:
+        if kind is FailureKind.FATAL:
             self._drop_fetched(position)  # a later range may begin here too
             fetched.fatal_error = said
             return fetched
-        self.errors.add(said, security=kind is Kind.SECURITY)
+        self.errors.add(said, security=kind is FailureKind.SECURITY)
         logger.info(
             "Topic %r, partition %s: fetching continues at offset %s after %s",
             *self._partition, position, said,

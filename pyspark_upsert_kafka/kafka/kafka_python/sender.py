@@ -46,7 +46,7 @@ from pyspark_upsert_kafka.kafka.kafka_python.properties import (
     create_no_topics,
     open_client,
 )
-from pyspark_upsert_kafka.kafka.messages import (
+from pyspark_upsert_kafka.kafka.outgoing_messages import (
     TOO_LARGE_HINT,
     Messages,
     Row,

@@ -33,7 +33,7 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_topic,
     lent,
 )
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, Failure, FailureKind
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.group_consumer import GroupConsumer
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
@@ -129,9 +129,9 @@ class RetryingAdminClient:
         """Raises for a fatal error, and for brokers that are out of reach for long."""
         fatal, unreachable = self._errors.fatal_error, self._errors.unreachable
         if fatal is not None:
-            raise AttemptError(Failure(Kind.SECURITY, fatal))
+            raise AttemptError(Failure(FailureKind.SECURITY, fatal))
         if self._errors.lost_login is not None:
-            raise AttemptError(Failure(Kind.SECURITY, self._errors.security_error))
+            raise AttemptError(Failure(FailureKind.SECURITY, self._errors.security_error))
         if unreachable is None:
             return
         if unreachable.code() == KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
@@ -158,7 +158,7 @@ class RetryingAdminClient:
             self.client.poll(0)
             if self._errors.refusals > refusals and classify(error).kind.is_retriable:
                 text = self._errors.security_error
-                raise AttemptError(Failure(Kind.SECURITY, text)) from error
+                raise AttemptError(Failure(FailureKind.SECURITY, text)) from error
             raise
         finally:
             self.client.poll(0)  # librdkafka passes on its log and its errors only when polled

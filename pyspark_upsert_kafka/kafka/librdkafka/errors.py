@@ -16,28 +16,28 @@ from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.kafka import failures
-from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind, explained
+from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, FailureKind, explained
 from pyspark_upsert_kafka.kafka.tls import tls_context
 from pyspark_upsert_kafka.logins.login_tokens import TOKENS
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
 _KINDS = {
-    KafkaError._TRANSPORT: Kind.AWAY,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
-    KafkaError._ALL_BROKERS_DOWN: Kind.AWAY,  # noqa: SLF001
-    KafkaError._RESOLVE: Kind.AWAY,  # noqa: SLF001
-    KafkaError._TIMED_OUT: Kind.AWAY,  # noqa: SLF001
-    KafkaError._TIMED_OUT_QUEUE: Kind.AWAY,  # noqa: SLF001
-    KafkaError._DESTROY_BROKER: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._NODE_UPDATE: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._UNKNOWN_BROKER: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._WAIT_CACHE: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._WAIT_COORD: Kind.RETRIABLE,  # noqa: SLF001
-    KafkaError._NOENT: Kind.RETRIABLE,  # noqa: SLF001 - "No leaders found": a broker that has just come back
-    KafkaError._AUTHENTICATION: Kind.SECURITY,  # noqa: SLF001
-    KafkaError._SSL: Kind.SECURITY,  # noqa: SLF001
-    KafkaError._UNKNOWN_TOPIC: Kind.UNKNOWN_TOPIC,  # noqa: SLF001
-    KafkaError._UNKNOWN_PARTITION: Kind.UNKNOWN_TOPIC,  # noqa: SLF001
+    KafkaError._TRANSPORT: FailureKind.AWAY,  # noqa: SLF001 - how confluent-kafka spells librdkafka's own codes
+    KafkaError._ALL_BROKERS_DOWN: FailureKind.AWAY,  # noqa: SLF001
+    KafkaError._RESOLVE: FailureKind.AWAY,  # noqa: SLF001
+    KafkaError._TIMED_OUT: FailureKind.AWAY,  # noqa: SLF001
+    KafkaError._TIMED_OUT_QUEUE: FailureKind.AWAY,  # noqa: SLF001
+    KafkaError._DESTROY_BROKER: FailureKind.RETRIABLE,  # noqa: SLF001
+    KafkaError._NODE_UPDATE: FailureKind.RETRIABLE,  # noqa: SLF001
+    KafkaError._UNKNOWN_BROKER: FailureKind.RETRIABLE,  # noqa: SLF001
+    KafkaError._WAIT_CACHE: FailureKind.RETRIABLE,  # noqa: SLF001
+    KafkaError._WAIT_COORD: FailureKind.RETRIABLE,  # noqa: SLF001
+    KafkaError._NOENT: FailureKind.RETRIABLE,  # noqa: SLF001 - "No leaders found": a broker that has just come back
+    KafkaError._AUTHENTICATION: FailureKind.SECURITY,  # noqa: SLF001
+    KafkaError._SSL: FailureKind.SECURITY,  # noqa: SLF001
+    KafkaError._UNKNOWN_TOPIC: FailureKind.UNKNOWN_TOPIC,  # noqa: SLF001
+    KafkaError._UNKNOWN_PARTITION: FailureKind.UNKNOWN_TOPIC,  # noqa: SLF001
 }
 """Of librdkafka's own codes; those of the protocol mean the same for every client."""
 
@@ -70,12 +70,12 @@ _LOOK_S = 3.0
 """For a look at a certificate."""
 
 
-def kind_of(error: KafkaError) -> Kind:
+def kind_of(error: KafkaError) -> FailureKind:
     """What an error means for the next attempt."""
     if _REFUSED_BY_BROKER.search(error.str()):
-        return Kind.SECURITY
+        return FailureKind.SECURITY
     if _NO_TOKEN_ENDPOINT.search(error.str()):
-        return Kind.RETRIABLE
+        return FailureKind.RETRIABLE
     return _KINDS.get(error.code()) or failures.kind_of(error.code())
 
 
@@ -151,7 +151,7 @@ class ReportedErrors(ClientErrors):
             said = self.shown(error.str())
             text = explained(error.code(), said) + self._certificate_error(said)
             hung_up = _OTHER_PROTOCOL.search(text) is not None
-            is_refused = kind_of(error) is Kind.SECURITY
+            is_refused = kind_of(error) is FailureKind.SECURITY
             if self.tokens is not None and error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001
                 text += f" ({self.tokens.described()})"
             self.add(text, security=is_refused or hung_up, certain=is_refused and not hung_up)

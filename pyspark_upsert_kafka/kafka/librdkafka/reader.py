@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.cluster import Cluster
-from pyspark_upsert_kafka.kafka.failures import Kind, explained
+from pyspark_upsert_kafka.kafka.failures import FailureKind, explained
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, kind_of
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
@@ -268,7 +268,7 @@ class LibrdkafkaFetcher:
             fetched.is_out_of_range = True
         elif code in _FETCHED_AGAIN:
             self.errors.add(error.str())
-        elif kind_of(error) is Kind.FATAL:
+        elif kind_of(error) is FailureKind.FATAL:
             fetched.fatal_error = explained(code, self.errors.shown(error.str()))
 
 

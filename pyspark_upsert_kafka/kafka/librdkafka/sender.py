@@ -20,20 +20,20 @@ from pyspark_upsert_kafka.kafka.failures import explained
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
-from pyspark_upsert_kafka.kafka.messages import (
-    TOO_LARGE_HINT,
-    Messages,
-    Undelivered,
-    larger_than_queue,
-    list_of,
-    raise_if_fatal,
-)
 from pyspark_upsert_kafka.kafka.native import (
     BatchProducer,
     MessageBatch,
     TransactionalBatchProducer,
     is_on,
     takes,
+)
+from pyspark_upsert_kafka.kafka.outgoing_messages import (
+    TOO_LARGE_HINT,
+    Messages,
+    Undelivered,
+    larger_than_queue,
+    list_of,
+    raise_if_fatal,
 )
 
 logger = logging.getLogger("pyspark_upsert_kafka")

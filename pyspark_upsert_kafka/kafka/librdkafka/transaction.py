@@ -25,7 +25,7 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka.client_pool import Lease
 from pyspark_upsert_kafka.kafka.cluster import max_message_bytes
-from pyspark_upsert_kafka.kafka.failures import Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import Failure, FailureKind
 from pyspark_upsert_kafka.kafka.librdkafka.cluster import pooled_cluster
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, classify, kind_of
 from pyspark_upsert_kafka.kafka.librdkafka.group_consumer import GroupConsumer
@@ -37,8 +37,8 @@ from pyspark_upsert_kafka.kafka.librdkafka.sender import (
     open_producer,
     transaction_config,
 )
-from pyspark_upsert_kafka.kafka.messages import Messages
 from pyspark_upsert_kafka.kafka.native import BatchProducer, takes
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
 from pyspark_upsert_kafka.kafka.retrying import CLOSE_TIMEOUT_S, Retrying, Timeouts
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -231,8 +231,8 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
         if error.fatal():
             self._in_transaction = False  # nothing is left that this producer could abort
         kind, reason = kind_in_transaction(error), self._reason(error)
-        if kind is Kind.FATAL and kind_of(error).is_retriable and not error.fatal():
-            kind = Kind.ENDED
+        if kind is FailureKind.FATAL and kind_of(error).is_retriable and not error.fatal():
+            kind = FailureKind.ENDED
             reason = f"{reason}. The transaction has ended with it; what became of it, the next attempt finds out"
         return Failure(kind, reason)
 
@@ -277,7 +277,7 @@ class LibrdkafkaTransactionalSender(LibrdkafkaSender):
 
     def _nothing_written(self, exception: ck.KafkaException) -> BrokerError:
         failure = self._failure(exception)
-        raised = RetriableBrokerError if failure.kind is Kind.ENDED else BrokerError
+        raised = RetriableBrokerError if failure.kind is FailureKind.ENDED else BrokerError
         return raised(f"Nothing is written by {failure.text}.")
 
     def _failed_with(self) -> ck.KafkaError | None:
@@ -404,15 +404,15 @@ def open_transaction(
     return sender
 
 
-def kind_in_transaction(error: KafkaError) -> Kind:
+def kind_in_transaction(error: KafkaError) -> FailureKind:
     """What an error of a call of a transaction means for the same call: librdkafka says itself whether it may be repeated.
 
     It does not say so of errors that it has no case for, such as that of a coordinator that left the cluster.
     """
     ends_transaction = error.fatal() or error.txn_requires_abort()
     if error.retriable() or (kind_of(error).is_retriable and not ends_transaction):
-        return Kind.RETRIABLE
-    return Kind.FATAL
+        return FailureKind.RETRIABLE
+    return FailureKind.FATAL
 
 
 def explained_in_transaction(transactional_id: str, code: int, text: str) -> str:

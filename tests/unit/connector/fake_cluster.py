@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.connector.planning import (
 )
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.options.frozen_options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicPartition
 from pyspark_upsert_kafka.core.table import Table, table_to_read

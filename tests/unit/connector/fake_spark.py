@@ -20,7 +20,7 @@ from pyspark_upsert_kafka.connector.planning.stream_reader import (
     ReaderWithoutLimits,
     StreamReader,
 )
-from pyspark_upsert_kafka.core.options.values import ReadOptions
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, stream_offset
 from tests.unit.connector.fake_cluster import SCHEMA, World, table
 

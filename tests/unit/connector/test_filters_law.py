@@ -29,11 +29,11 @@ from pyspark_upsert_kafka.connector.planning.batch_reader import (
     ranges_of_batch,
 )
 from pyspark_upsert_kafka.connector.reading import task_reading
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from tests.laws import FULL, law
 from tests.table_options import table_options
 from tests.unit.connector.memory_topics import NO_TIME, MemoryTopics, Message

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.kafka.clients import ReadSettings
-from pyspark_upsert_kafka.kafka.messages import Messages, list_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, list_of
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 from tests.unit.connector.reading.test_metadata import FakeBatch, fake_batch

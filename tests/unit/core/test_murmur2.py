@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import DefaultPartitioner
 from kafka.partitioner.default import murmur2 as another
 
-from pyspark_upsert_kafka.kafka.messages import murmur2, partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import murmur2, partition_of
 from tests.laws import pinned
 
 

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Positions, Range, TopicP
 from pyspark_upsert_kafka.kafka.client_pool import Pool
 from pyspark_upsert_kafka.kafka.clients import ReadSettings
 from pyspark_upsert_kafka.kafka.cluster import EARLIEST, Cluster, OffsetLookup
-from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, FailureKind
 from pyspark_upsert_kafka.kafka.loss_checks import LossChecks
 from pyspark_upsert_kafka.kafka.pooled_reader import PooledReader
 from pyspark_upsert_kafka.kafka.range_fetch import Fetched
@@ -113,14 +113,14 @@ class Connection:
         was_idle_s, self._used_at = clock.now - self._used_at, clock.now
         if was_idle_s > broker.idle_s or broker.left_of(broker.away):
             clock.sleep(0.01)
-            raise TroubleError(Kind.AWAY)
+            raise TroubleError(FailureKind.AWAY)
         if hangs_s := broker.left_of(broker.hung):
             clock.sleep(min(timeout, hangs_s))
             if hangs_s > timeout:
-                raise TroubleError(Kind.AWAY)
+                raise TroubleError(FailureKind.AWAY)
         clock.sleep(0.01)
         if leader and broker.left_of(broker.leaderless):
-            raise TroubleError(Kind.RETRIABLE)
+            raise TroubleError(FailureKind.RETRIABLE)
         self._used_at = clock.now
 
 

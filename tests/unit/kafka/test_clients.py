@@ -16,8 +16,8 @@ from pyspark_upsert_kafka.connector.planning.batch_reader import BatchReader
 from pyspark_upsert_kafka.connector.writing.delivery import SentMessages, open_sender, transactions
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions, WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read

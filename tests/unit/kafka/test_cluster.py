@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, TopicInfo
 from pyspark_upsert_kafka.kafka.cluster import Cluster
 from pyspark_upsert_kafka.kafka.retrying import Timeouts

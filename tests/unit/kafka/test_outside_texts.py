@@ -17,7 +17,7 @@ import pyspark_upsert_kafka
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Range
-from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, FailureKind
 from pyspark_upsert_kafka.kafka.kafka_python.errors import ClientId
 from pyspark_upsert_kafka.kafka.kafka_python.properties import client_config
 from pyspark_upsert_kafka.kafka.kafka_python.reader import KafkaPythonFetcher
@@ -75,7 +75,12 @@ def test_each_error_of_a_client_is_shown_by_one_function():
 
 def test_the_answer_to_a_request():
     """Whatever a client's exception says, for good or after the last attempt."""
-    for kind in (Kind.FATAL, Kind.SECURITY, Kind.RETRIABLE, Kind.UNKNOWN_TOPIC):
+    for kind in (
+        FailureKind.FATAL,
+        FailureKind.SECURITY,
+        FailureKind.RETRIABLE,
+        FailureKind.UNKNOWN_TOPIC,
+    ):
         clock = SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: None)
         retrying = Retrying(
             "here:9092", Timeouts(1.0, 0.0), ClientErrors(SETTINGS), (ValueError,), lambda error, kind=kind: Failure(kind, str(error)),

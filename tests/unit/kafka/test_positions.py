@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.options.values import Position
+from pyspark_upsert_kafka.core.options.frozen_options import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
 from pyspark_upsert_kafka.kafka.cluster import group_offsets, specific_offsets, timestamp_offsets

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from kafka.errors import KafkaError
 
-from pyspark_upsert_kafka.core.options.values import Position
+from pyspark_upsert_kafka.core.options.frozen_options import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
 from pyspark_upsert_kafka.core.positions.offsets import Positions, TopicPartition
 from pyspark_upsert_kafka.kafka.cluster import (
@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.kafka.cluster import (
     answered_offset,
     answered_topic,
 )
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, FailureKind
 
 TP = TopicPartition("t", 0)
 
@@ -136,7 +136,7 @@ def test_an_answer_without_an_offset_is_asked_again(offset, lookup, is_believed)
         return
     with pytest.raises(AttemptError) as error:
         answered_offset(offset, lookup)
-    assert error.value.failure.kind is Kind.RETRIABLE
+    assert error.value.failure.kind is FailureKind.RETRIABLE
 
 
 def test_a_topic_without_partitions_is_asked_again():
@@ -144,4 +144,4 @@ def test_a_topic_without_partitions_is_asked_again():
     assert answered_topic("t", "id", 2) == TopicInfo("id", 2)
     with pytest.raises(AttemptError, match="'t'") as error:
         answered_topic("t", "id", 0)
-    assert error.value.failure.kind is Kind.RETRIABLE
+    assert error.value.failure.kind is FailureKind.RETRIABLE

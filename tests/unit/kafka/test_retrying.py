@@ -10,7 +10,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.clock import Backoff
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError, UnknownTopicError
-from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, Kind
+from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, FailureKind
 from pyspark_upsert_kafka.kafka.retrying import Outage, Retrying, Timeouts
 
 JAVA = Timeouts(30.0, 60.0)
@@ -30,7 +30,7 @@ class Client:
     """
 
     def __init__(
-        self, *plan: Kind | None, attempt_s: float = 0.0, timeouts: Timeouts = JAVA
+        self, *plan: FailureKind | None, attempt_s: float = 0.0, timeouts: Timeouts = JAVA
     ) -> None:
         self.now, self.plan, self.attempt_s = 0.0, plan, attempt_s
         self.timeouts: list[float] = []
@@ -77,7 +77,7 @@ def counted(done: Sequence[str]) -> dict[str, int]:
 
 def test_leaders_are_looked_up_anew_before_each_further_attempt():
     """What a client remembers of leaders would else be wrong for minutes."""
-    client = Client(Kind.RETRIABLE, Kind.RETRIABLE, None)
+    client = Client(FailureKind.RETRIABLE, FailureKind.RETRIABLE, None)
 
     assert client.call() == "answer"
     assert client.done == ["request", "refresh", "request", "refresh", "request"]
@@ -85,7 +85,7 @@ def test_leaders_are_looked_up_anew_before_each_further_attempt():
 
 def test_a_client_that_cannot_be_helped_is_replaced():
     """Now and then, as the last resort; the error comes when the time is over."""
-    client = Client(Kind.RETRIABLE)
+    client = Client(FailureKind.RETRIABLE)
 
     with pytest.raises(
         RetriableBrokerError, match=r"'here:9092' answered within 60 seconds \(no\)"
@@ -102,7 +102,7 @@ def test_a_slow_answer_is_waited_for():
     assert slow.call() == "answer"
     assert slow.timeouts == [30.0]
 
-    in_vain = Client(Kind.RETRIABLE, attempt_s=99.0, timeouts=Timeouts(4.0, 10.0))
+    in_vain = Client(FailureKind.RETRIABLE, attempt_s=99.0, timeouts=Timeouts(4.0, 10.0))
     with pytest.raises(BrokerError, match="within 10 seconds"):
         in_vain.call()
     assert in_vain.timeouts[:2] == [4.0, 4.0]
@@ -110,7 +110,8 @@ def test_a_slow_answer_is_waited_for():
 
 
 @pytest.mark.parametrize(
-    ("kind", "error"), [(Kind.FATAL, BrokerError), (Kind.UNKNOWN_TOPIC, UnknownTopicError)]
+    ("kind", "error"),
+    [(FailureKind.FATAL, BrokerError), (FailureKind.UNKNOWN_TOPIC, UnknownTopicError)],
 )
 def test_a_fatal_error_is_raised_at_once(kind, error):
     """There is one attempt only."""
@@ -124,12 +125,12 @@ def test_a_fatal_error_is_raised_at_once(kind, error):
 
 def test_a_refused_login_is_an_error_soon():
     """The request is retried by new clients for a few seconds: a verdict may be that of one broker."""
-    client = Client(Kind.SECURITY)
+    client = Client(FailureKind.SECURITY)
     with pytest.raises(BrokerError, match=r"properties\.sasl\."):
         client.call()
     assert 5 <= client.now < 7
 
-    passing = Client(Kind.SECURITY, Kind.SECURITY, None)
+    passing = Client(FailureKind.SECURITY, FailureKind.SECURITY, None)
     assert passing.call() == "answer"
     assert counted(passing.done) == {"request": 3, "refresh": 2, "reopen": 2}
 
@@ -148,7 +149,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_an_outage_does_not_count_as_an_attempt(caplog):
     """Brokers are waited for longer than for an answer, with a warning every 30 seconds."""
-    client = waiting_out(Client(*[Kind.AWAY] * 100, None), 600.0)
+    client = waiting_out(Client(*[FailureKind.AWAY] * 100, None), 600.0)
 
     assert client.call() == "answer"
 
@@ -161,7 +162,7 @@ def test_an_outage_does_not_count_as_an_attempt(caplog):
 
 def test_an_outage_that_is_too_long_is_an_error():
     """It says what was waited for, also when it began while an earlier request was made."""
-    client = waiting_out(Client(Kind.AWAY), 200.0)
+    client = waiting_out(Client(FailureKind.AWAY), 200.0)
 
     with pytest.raises(BrokerError, match=r"answered for 200 seconds, the time of 'scan\.outage"):
         client.call()
@@ -171,7 +172,7 @@ def test_an_outage_that_is_too_long_is_an_error():
 
 def test_nobody_waits_in_a_process_that_spark_has_left():
     """Its driver has been killed: a process that waits would stay for as long as the brokers are away."""
-    client = Client(Kind.AWAY)
+    client = Client(FailureKind.AWAY)
     waiting_out(client, 600.0, parent=lambda: 7 if client.now < 90 else 1)
 
     with pytest.raises(BrokerError):
@@ -182,7 +183,7 @@ def test_nobody_waits_in_a_process_that_spark_has_left():
 
 def test_a_broker_that_answers_with_errors_is_not_away():
     """However long the outage before: from then on it has the time for all attempts."""
-    client = waiting_out(Client(*[Kind.AWAY] * 50, Kind.RETRIABLE), 600.0)
+    client = waiting_out(Client(*[FailureKind.AWAY] * 50, FailureKind.RETRIABLE), 600.0)
 
     with pytest.raises(RetriableBrokerError, match="answered within 60 seconds"):
         client.call()
@@ -192,7 +193,7 @@ def test_a_broker_that_answers_with_errors_is_not_away():
 
 def test_one_broker_that_is_away_is_no_outage():
     """Another one tells the client of the leaders meanwhile."""
-    client = waiting_out(Client(Kind.AWAY), 600.0)
+    client = waiting_out(Client(FailureKind.AWAY), 600.0)
     client.retrying = replace(client.retrying, refresh=lambda _: True)
 
     with pytest.raises(RetriableBrokerError, match="answered within 60 seconds"):
@@ -201,10 +202,10 @@ def test_one_broker_that_is_away_is_no_outage():
     assert 60 <= client.now < 62
 
 
-@pytest.mark.parametrize("kind", [Kind.FATAL, Kind.UNKNOWN_TOPIC])
+@pytest.mark.parametrize("kind", [FailureKind.FATAL, FailureKind.UNKNOWN_TOPIC])
 def test_what_is_fatal_ends_an_outage_at_once(kind):
     """Waiting cannot change it."""
-    client = waiting_out(Client(Kind.AWAY, Kind.AWAY, kind), 600.0)
+    client = waiting_out(Client(FailureKind.AWAY, FailureKind.AWAY, kind), 600.0)
 
     with pytest.raises(BrokerError, match="Could not look"):
         client.call()
@@ -215,7 +216,7 @@ def test_what_is_fatal_ends_an_outage_at_once(kind):
 @pytest.mark.parametrize(("number", "waited_s"), [(0.0, 0.56), (0.5, 0.7), (1.0, 0.84)])
 def test_pauses_differ_from_task_to_task(number, waited_s):
     """By up to 20 %, as the random number says: tasks that lost their broker together do not ask in step."""
-    client = Client(*[Kind.RETRIABLE] * 3, None)
+    client = Client(*[FailureKind.RETRIABLE] * 3, None)
     client.retrying = replace(client.retrying, backoff=Backoff(0.1, 1.0, random=lambda: number))
 
     assert client.call() == "answer"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import RetriableBrokerError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from tests.unit.kafka.scripted_broker import FOR_EVER, ScriptedBroker, Span
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_upsert_kafka.core.errors import DeliveryError, RetriableDeliveryError
-from pyspark_upsert_kafka.kafka.messages import Undelivered
+from pyspark_upsert_kafka.kafka.outgoing_messages import Undelivered
 
 INVALID_TIMESTAMP, TIMED_OUT = 32, -192
 

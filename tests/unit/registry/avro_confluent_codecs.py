@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from pyspark_upsert_kafka.connector.format_catalog import format_named
 from pyspark_upsert_kafka.formats.codec import CodecSpec, Decoder
 from pyspark_upsert_kafka.registry import options
-from pyspark_upsert_kafka.registry.options import OPTIONS, Settings
+from pyspark_upsert_kafka.registry.options import OPTIONS, RegistrySettings
 from tests.unit.formats.listed import Listed
 
 FORMAT = format_named("avro-confluent", "value")
@@ -33,12 +33,12 @@ def spec(
     return CodecSpec(schema or StructType(), side, parsed(given, side), topics, required)
 
 
-def settings_of(side: CodecSpec) -> Settings:
+def settings_of(side: CodecSpec) -> RegistrySettings:
     """The settings of a side that has this format."""
     return options.settings_of(side, FORMAT.name)
 
 
-def settings(given: dict[str, str], side: str = "value") -> Settings:
+def settings(given: dict[str, str], side: str = "value") -> RegistrySettings:
     """The settings that these options mean."""
     return settings_of(spec({"url": "http://registry:8081", **given}, side=side))
 

@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import is_secret, masked, shown_by_spark
-from pyspark_upsert_kafka.core.options.values import FormatChoice
+from pyspark_upsert_kafka.core.options.frozen_options import FormatChoice
 from pyspark_upsert_kafka.registry.access import Addresses, addresses
 from pyspark_upsert_kafka.registry.framing import subject_of
 from tests.unit.registry.avro_confluent_codecs import parsed, settings, settings_of, spec

@@ -11,7 +11,7 @@ import pytest
 from pyspark_upsert_kafka.cli.doctor.checkpoint_checks import CheckpointFacts, checkpoint_facts
 from pyspark_upsert_kafka.cli.doctor.findings import NotSeen
 from pyspark_upsert_kafka.core.errors import CheckpointError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import StreamOffset, TopicPartition
 
 T = Topics(("t",))

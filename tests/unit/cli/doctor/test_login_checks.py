@@ -8,8 +8,8 @@ from pyspark_upsert_kafka.cli.doctor.access_checks import login_findings, servic
 from pyspark_upsert_kafka.cli.doctor.findings import Level
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.logins import login_tokens
 from tests import given_tokens
 from tests.table_options import table_options

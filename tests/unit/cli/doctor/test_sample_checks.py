@@ -13,7 +13,7 @@ from pyspark_upsert_kafka.cli.doctor.message_sample import (
     SampleFacts,
 )
 from pyspark_upsert_kafka.cli.doctor.sample_checks import check_sample
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from tests.unit.cli.doctor.test_topic_checks import APPEND, options
 
 MURMUR2 = {"scan.key-partitioner": "murmur2"}

@@ -17,8 +17,8 @@ from pyspark_upsert_kafka.cli.doctor.access_checks import (
 from pyspark_upsert_kafka.cli.doctor.findings import Finding, Level, NotSeen
 from pyspark_upsert_kafka.cli.doctor.topic_checks import TopicFacts, check_topic
 from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds
 from tests.table_options import table_options
 

@@ -22,7 +22,7 @@ from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 from tests.unit.connector.fake_cluster import Clock, FakeCluster, world

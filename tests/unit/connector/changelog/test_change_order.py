@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns
-from pyspark_upsert_kafka.connector.changelog.normalization import (
+from pyspark_upsert_kafka.connector.changelog.row_images import (
     DELETES_ARE_KEPT_US,
     kept_fields,
     normalized,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.connector.changelog.normalization import equal_values
+from pyspark_upsert_kafka.connector.changelog.row_images import equal_values
 
 NAN = float("nan")
 POINT = pa.struct([("x", pa.float64()), ("y", pa.string())])

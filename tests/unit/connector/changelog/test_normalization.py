@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.changelog.changelog_columns import ChangeColumns
-from pyspark_upsert_kafka.connector.changelog.normalization import normalized
+from pyspark_upsert_kafka.connector.changelog.row_images import normalized
 from pyspark_upsert_kafka.core.errors import SchemaError
 
 SCHEMA = pa.schema(

@@ -13,8 +13,8 @@ from pyspark_upsert_kafka.connector.planning.unseen_messages import Hidden
 from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from tests.table_options import table_options
 from tests.unit.connector.fake_cluster import FakeCluster, table

@@ -18,8 +18,8 @@ from pyspark_upsert_kafka.connector.planning.batch_reader import (
     conditions,
 )
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.table import table_to_read
 from tests.table_options import table_options

@@ -9,8 +9,8 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyBytes, _not_registering
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options

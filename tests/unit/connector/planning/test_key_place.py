@@ -24,11 +24,11 @@ from pyspark_upsert_kafka.connector.planning import key_partitions
 from pyspark_upsert_kafka.connector.planning.key_partitions import KeyPlace, keys_of
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share, TopicPartition
 from pyspark_upsert_kafka.core.table import Table, table_to_read
-from pyspark_upsert_kafka.kafka.messages import partition_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 

@@ -11,8 +11,8 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructType, Tim
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.planning.batch_reader import Condition, Narrowing
+from pyspark_upsert_kafka.core.options.frozen_options import Position
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.table import table_to_read

@@ -12,7 +12,7 @@ from pyspark_upsert_kafka.connector.planning.batch_ends import RecordTimes
 from pyspark_upsert_kafka.connector.planning.stream_reader import ReaderWithLimits
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.values import Position
+from pyspark_upsert_kafka.core.options.frozen_options import Position
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import INITIAL, Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import Alignment

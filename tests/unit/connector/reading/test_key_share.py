@@ -27,8 +27,8 @@ from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.connector.reading.task_reading import KeyShares, of_share
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, Share
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch

@@ -18,8 +18,8 @@ from pyspark_upsert_kafka.connector.planning.batch_reader import ranges_of_batch
 from pyspark_upsert_kafka.connector.reading import task_reading
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import LAST_OFFSET, Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import spread
 from pyspark_upsert_kafka.core.table import table_to_read

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pyspark_upsert_kafka.core.errors import BrokerError, DeliveryError
 from pyspark_upsert_kafka.core.receipts import GroupOffset
-from pyspark_upsert_kafka.kafka.messages import Messages
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages
 
 
 @dataclass

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
 from pyspark_upsert_kafka.core.errors import DeliveryError
-from pyspark_upsert_kafka.core.options.values import BufferFlush
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.core.options.frozen_options import BufferFlush
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 
 NEVER = 3600.0
 

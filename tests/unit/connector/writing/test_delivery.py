@@ -13,10 +13,10 @@ from pyspark_upsert_kafka.connector.writing.delivery import SentMessages, delive
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import KeyedBuffer
 from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import DeliveryError
-from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.positions.progress import Written
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 from tests.table_options import table_options
 
 MESSAGES = Messages("t", octets([b"k"]), octets([b"v"]))

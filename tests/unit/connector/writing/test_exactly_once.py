@@ -17,9 +17,9 @@ from pyspark_upsert_kafka.core.errors import (
     DeliveryError,
     OptionError,
 )
-from pyspark_upsert_kafka.core.options.values import BufferFlush
+from pyspark_upsert_kafka.core.options.frozen_options import BufferFlush
 from pyspark_upsert_kafka.core.receipts import Call, is_written
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 from tests.unit.connector.writing.fake_transactions import FakeKafka
 
 CALL = Call("sink", "query", 0, 5, 2, ("t",), "1f3b", "90ab")

@@ -18,7 +18,7 @@ from pyspark_upsert_kafka.core.errors import (
     OptionError,
 )
 from pyspark_upsert_kafka.core.receipts import Call
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 from tests.laws import runs
 from tests.unit.connector.writing.fake_transactions import FakeKafka
 

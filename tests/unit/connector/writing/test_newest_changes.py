@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.writing import keyed_buffer
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import NewestChanges, flushes
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 
 
 @pytest.mark.parametrize(

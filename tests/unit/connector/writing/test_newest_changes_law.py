@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pyspark_upsert_kafka.connector.writing import keyed_buffer
 from pyspark_upsert_kafka.connector.writing.keyed_buffer import NewestChanges
-from pyspark_upsert_kafka.kafka.messages import Messages, Row, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, Row, octets
 from tests.laws import law
 
 ROWS = st.tuples(

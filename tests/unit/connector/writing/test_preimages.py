@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.connector.writing import row_encoding as preimages_module
 from pyspark_upsert_kafka.connector.writing.row_encoding import Changes, Preimages, preimages_in
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 
 Row = tuple[str, str, "str | None", bool]  # topic, key, value, whether it is a preimage
 

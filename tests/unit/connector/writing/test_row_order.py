@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.connector.writing.row_order import (
     partition_count,
 )
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.options.values import WriteOptions
+from pyspark_upsert_kafka.core.options.frozen_options import WriteOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from tests.table_options import table_options
 

@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.connector.writing.sink_warnings import (
 )
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError
-from pyspark_upsert_kafka.core.options.values import TableOptions
+from pyspark_upsert_kafka.core.options.frozen_options import TableOptions
 from pyspark_upsert_kafka.core.options.write import write_options
 from tests.table_options import table_options
 

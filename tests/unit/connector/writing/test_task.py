@@ -17,7 +17,7 @@ from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import EncodeError, OptionError
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
-from pyspark_upsert_kafka.kafka.messages import Messages, list_of
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, list_of
 from tests.table_options import table_options
 
 SCHEMA = StructType().add("id", LongType()).add("_change_type", StringType())

@@ -10,7 +10,7 @@ from pyspark_upsert_kafka.connector.writing import delivery, writer
 from pyspark_upsert_kafka.connector.writing.writer import BatchWriter, StreamWriter
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.errors import OptionError, UnknownTopicError
-from pyspark_upsert_kafka.core.options.values import Topics
+from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.progress import Written
 from tests.table_options import table_options
 

@@ -9,7 +9,7 @@ from pyspark_upsert_kafka.connector import reported_writes
 from pyspark_upsert_kafka.connector.reported_writes import WrittenByTask, report_batch
 from pyspark_upsert_kafka.connector.writing.delivery import SentMessages
 from pyspark_upsert_kafka.core.positions.progress import Written
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 
 RUN = "a run"
 

@@ -13,10 +13,7 @@ from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import masked
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS, SECTIONS, SPARKS_OWN, Option
-from pyspark_upsert_kafka.core.options.parsers import boolean, text
-from pyspark_upsert_kafka.core.options.properties import Properties
-from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import (
+from pyspark_upsert_kafka.core.options.frozen_options import (
     BufferFlush,
     FormatChoice,
     Limits,
@@ -26,6 +23,9 @@ from pyspark_upsert_kafka.core.options.values import (
     Topics,
     WriteOptions,
 )
+from pyspark_upsert_kafka.core.options.parsers import boolean, text
+from pyspark_upsert_kafka.core.options.properties import Properties
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.options.write import check_write_options, write_options
 from pyspark_upsert_kafka.core.receipts import Call, call_of_text
 from tests.table_options import table_options

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import OPTIONS
+from pyspark_upsert_kafka.core.options.frozen_options import Position, ReadOptions
 from pyspark_upsert_kafka.core.options.parsers import Time, time_or_ago
 from pyspark_upsert_kafka.core.options.read import read_options
-from pyspark_upsert_kafka.core.options.values import Position, ReadOptions
 from pyspark_upsert_kafka.core.options.write import write_options as given_to_a_sink
 from tests.table_options import table_options
 

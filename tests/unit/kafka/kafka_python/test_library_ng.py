@@ -10,7 +10,7 @@ import pytest
 from kafka import errors as kafka_errors
 
 from pyspark_upsert_kafka.core.positions.offsets import TopicPartition
-from pyspark_upsert_kafka.kafka.failures import AttemptError, Kind
+from pyspark_upsert_kafka.kafka.failures import AttemptError, FailureKind
 from pyspark_upsert_kafka.kafka.kafka_python.installed import IS_KAFKA_PYTHON_3
 from tests.unit.connector.fake_cluster import Clock
 
@@ -104,7 +104,7 @@ def test_topics_that_do_not_exist_are_left_out(clock):
 
     with pytest.raises(AttemptError) as error:
         library_ng.topic_leaders(Connections(clock, [(NOT_ALLOWED, "t", [])]), ["t"], 5.0)
-    assert error.value.failure.kind is Kind.FATAL
+    assert error.value.failure.kind is FailureKind.FATAL
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.core.query_end import why_it_ended
-from pyspark_upsert_kafka.kafka.failures import Kind
+from pyspark_upsert_kafka.kafka.failures import FailureKind
 from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
 from pyspark_upsert_kafka.kafka.librdkafka.transaction import (
     LibrdkafkaTransactionalSender,
@@ -35,13 +35,13 @@ def test_who_is_fenced_off_is_told_so(code, is_fenced):
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (KafkaError(KafkaError._TIMED_OUT, "", False, True, False), Kind.RETRIABLE),
-        (KafkaError(KafkaError._DESTROY_BROKER), Kind.RETRIABLE),
-        (KafkaError(KafkaError._TRANSPORT), Kind.RETRIABLE),
-        (KafkaError(KafkaError._DESTROY_BROKER, "", False, False, True), Kind.FATAL),
-        (KafkaError(KafkaError._DESTROY_BROKER, "", True), Kind.FATAL),
-        (KafkaError(KafkaError._STATE), Kind.FATAL),
-        (KafkaError(KafkaError._CONFLICT), Kind.FATAL),
+        (KafkaError(KafkaError._TIMED_OUT, "", False, True, False), FailureKind.RETRIABLE),
+        (KafkaError(KafkaError._DESTROY_BROKER), FailureKind.RETRIABLE),
+        (KafkaError(KafkaError._TRANSPORT), FailureKind.RETRIABLE),
+        (KafkaError(KafkaError._DESTROY_BROKER, "", False, False, True), FailureKind.FATAL),
+        (KafkaError(KafkaError._DESTROY_BROKER, "", True), FailureKind.FATAL),
+        (KafkaError(KafkaError._STATE), FailureKind.FATAL),
+        (KafkaError(KafkaError._CONFLICT), FailureKind.FATAL),
     ],
 )
 def test_a_call_of_a_transaction_is_repeated_where_that_can_help(error, kind):
@@ -65,7 +65,7 @@ def test_a_transaction_that_ended_with_an_error_that_passes_is_no_reason_to_stop
 
     failure = sender._failure(KafkaException(error))
 
-    assert failure.kind is (Kind.ENDED if restart else Kind.FATAL)
+    assert failure.kind is (FailureKind.ENDED if restart else FailureKind.FATAL)
     assert why_it_ended(sender._nothing_written(KafkaException(error))).restart is restart
 
 

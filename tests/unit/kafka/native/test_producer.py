@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pyspark_upsert_kafka.core.errors import DeliveryError
 from pyspark_upsert_kafka.kafka.librdkafka.errors import client_log
 from pyspark_upsert_kafka.kafka.librdkafka.sender import DeliveryReports
-from pyspark_upsert_kafka.kafka.messages import octets
 from pyspark_upsert_kafka.kafka.native import library as library_module
 from pyspark_upsert_kafka.kafka.native.library import Message, library, takes
 from pyspark_upsert_kafka.kafka.native.producer import BatchProducer, MessageBatch, _note
+from pyspark_upsert_kafka.kafka.outgoing_messages import octets
 
 values = st.lists(st.none() | st.binary(max_size=3), max_size=20)
 

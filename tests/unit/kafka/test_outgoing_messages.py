@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_upsert_kafka.kafka.messages import Messages, octets
+from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, octets
 
 KEYS, VALUES = octets([b"a", None, b"c"]), octets([b"1", b"2", None])
 HEADERS = [[("h", b"1")], None, []]
