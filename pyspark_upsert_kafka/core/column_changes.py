@@ -74,6 +74,31 @@ def field_named(name: str, fields: StructType) -> StructField | None:
     return next((field for field in alike if field.name == name), alike[0] if alike else None)
 
 
+def has_path(columns: DataType, path: Sequence[str]) -> bool:
+    """Whether there is such a column, or field, whatever the case of its name.
+
+    Args:
+        columns: The columns, or the type of one of them.
+        path: As that of `AddedColumn`.
+
+    >>> from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
+    >>> columns = spark_columns("id INT, at ARRAY<STRUCT<City: STRING>>")
+    >>> has_path(columns, ["ID"]), has_path(columns, ["at", "element", "city"]), has_path(columns, ["at", "value"])
+    (True, True, False)
+    """
+    if not path:
+        return True
+    name, *inner = path
+    if isinstance(columns, StructType):
+        found = field_named(name, columns)
+        return found is not None and has_path(found.dataType, inner)
+    if isinstance(columns, ArrayType):
+        return name == "element" and has_path(columns.elementType, inner)
+    if isinstance(columns, MapType) and name in {"key", "value"}:
+        return has_path(columns.keyType if name == "key" else columns.valueType, inner)
+    return False
+
+
 _LIKE = 0.8
 """How alike two names must be for one to be meant by the other."""
 

@@ -74,7 +74,7 @@ class SchemaError(UpsertKafkaError, ValueError):
 class SchemaChangedError(SchemaError):
     """A message was written with columns that a stream lacks, and ``scan.schema-changes`` is ``restart``.
 
-    Nothing of the message was read. Started again from its checkpoint, the query has these columns, and reads the same messages.
+    Nothing of the message was read. Started again from its checkpoint, the query has the newest columns, and reads the same messages.
 
     Args:
         topic: Topic of the first such message.
@@ -115,7 +115,7 @@ class SchemaChangedError(SchemaError):
         return printable(
             f"The message at topic {self.topic!r}, partition {self.partition}, offset {self.offset} was written with columns that "
             f"this query lacks: {self.lacking} ({self.schema}{of} says so). Nothing of it was read. Start the query again from its "
-            "checkpoint, with a new load(): it then has these columns, and reads the same messages."
+            "checkpoint, with a new load(): it then has the newest columns, and reads the same messages."
         )
 
 

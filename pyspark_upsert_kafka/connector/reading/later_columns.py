@@ -1,7 +1,8 @@
 """Columns that messages have by now, and a stream lacks since it was planned: what ``scan.schema-changes`` says of them.
 
-Each schema that messages name is looked at once, before the first of its messages is decoded. A new start helps only if it has
-one of the columns: it has those of the newest schema, which need not be that of the message.
+Each schema that messages name is looked at once, before the first of its messages is decoded. A new start has the columns of the
+newest schema, which need not be that of the message. So it helps only if it has one of the columns; or if it lacks one of which
+this query has a narrower type: then the message cannot be read here, and is read there without it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.schema_inference import newest_columns
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
-from pyspark_upsert_kafka.core.column_changes import lacking
+from pyspark_upsert_kafka.core.column_changes import has_path, lacking
 from pyspark_upsert_kafka.core.ddl.spark_columns import columns_as_ddl
 from pyspark_upsert_kafka.core.errors import SchemaChangedError, logger
 from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
@@ -66,8 +67,13 @@ class LaterColumns:
                 return True
             new = newest_columns(self._options)
             gained = lacking(new, self._schema, self._exempt)
-            if not gained.keys().isdisjoint(found):
-                raise self._stop(side, schema, ", ".join(gained.values()), new)
+            gone = {
+                path: text
+                for path, text in found.items()
+                if has_path(self._schema, path) and not has_path(new, path)
+            }
+            if gone or not gained.keys().isdisjoint(found):
+                raise self._stop(side, schema, ", ".join({**gone, **gained}.values()), new)
             self._asked[what] = now
         self._tell(found, schema)
         return self._options.new_columns == "restart"

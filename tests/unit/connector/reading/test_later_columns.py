@@ -195,6 +195,32 @@ def test_which_changes_count(
     assert found == lacks
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_column_that_got_wider_and_is_gone(registry: FakeRegistry, nested: bool) -> None:
+    """The query has the narrower type, so it cannot read the message; a new start does not have the column, and can."""
+    small, large = TIER, {**TIER, "type": ["null", "long"]}
+    versions = [[ID, small], [ID, large], [ID]]
+    row: dict[str, Any] = {"id": 1, "tier": 2**40}
+    if nested:
+        inner = [{**avro(NAME, *fields[1:]), "name": "in"} for fields in versions]
+        versions = [
+            [ID, {"name": "at", "type": {"type": "array", "items": each}}] for each in inner
+        ]
+        row = {"id": 1, "at": [{"name": "x", "tier": 2**40}]}
+    old, wide, newest = (avro(*fields) for fields in versions)
+    registry.schema(2, wide)
+    registry.version("orders-value", "latest", old)
+    stream = Stream(registry, **{"scan.schema-changes": "restart"})
+    registry.version("orders-value", "latest", newest)
+
+    with pytest.raises(SchemaChangedError, match=r"lacks: .*tier BIGINT \(here INT\)"):
+        stream.read(framed(2, wide, row))
+
+    again = Stream(registry, **{"scan.schema-changes": "restart"})
+    read = {"id": 1, "at": [{"name": "x"}]} if nested else {"id": 1}
+    assert again.rows(framed(2, wide, row)) == [read]
+
+
 def test_the_columns_of_a_subject_need_not_be_those_of_its_messages(
     registry: FakeRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
