@@ -43,7 +43,7 @@ table, and some messages give none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pyspark_upsert_kafka.core.options.catalog import Option
@@ -73,6 +73,8 @@ class CodecSpec:
         record_names: The record types that are read, as the user names them; empty = all.
         watch: Looks at each schema that messages name, when it is new; None = nobody does.
         prefix: What stands before the names of the format's own options where a user writes them.
+        ends_at_bad: Whether reading ends at the first message that cannot be decoded: nobody need look up the schemas of those
+            behind it, and each of them may be called bad.
     """
 
     schema: StructType
@@ -84,6 +86,7 @@ class CodecSpec:
     record_names: tuple[str, ...] = ()
     watch: Watch | None = field(default=None, compare=False, repr=False)
     prefix: str = ""
+    ends_at_bad: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,6 +256,10 @@ class Side:
     def decoder(self) -> Decoder:
         """Compiles the decoder. Raises SchemaError or OptionError."""
         return self.format.decoder(self.spec)
+
+    def ending_at_bad(self) -> Side:
+        """The same, read until the first message that cannot be decoded: see `CodecSpec`."""
+        return replace(self, spec=replace(self.spec, ends_at_bad=True))
 
     def change_decoder(self, changes: ChangeSpec) -> ChangeDecoder:
         """Compiles the decoder of a CDC format. Raises SchemaError or OptionError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -68,6 +68,22 @@ class PrefixedDecoder:
 Prefixes = Callable[[pa.LargeBinaryArray], pa.LargeBinaryArray]
 """From messages the prefix of each."""
 
+UnknownAmong = Callable[[Sequence[bytes]], Mapping[bytes, str]]
+
+
+def _none_of(_: Sequence[bytes]) -> Mapping[bytes, str]:
+    return {}
+
+
+class _Unknown(Refusal):
+    """There is no decoder now, but there may be one for the next messages."""
+
+
+_MANY = 5
+"""For so many prefixes there is none before those of others are asked for together."""
+
+_BEHIND = "it stands behind a message that cannot be decoded, where reading ends"
+
 
 class DecoderByPrefix:
     """Decodes messages of several kinds, each told by what it begins with.
@@ -79,16 +95,23 @@ class DecoderByPrefix:
             it raises a SchemaError, each of these messages is bad; with an UnknownSchemaError the next ones need not be.
         target: The columns.
         prefixes_of: The same as ``prefix_of``, of many messages at once; None = one after the other.
+        unknown_among: Of prefixes that one message each begins with, those that are known at once to have no decoder now, and why.
+            It is asked once for some messages, when several of their prefixes had none.
+        ends_at_bad: As in `CodecSpec`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         prefix_of: Callable[[bytes], bytes],
         compile_decoder: Callable[[bytes], Decoder],
         target: pa.Schema,
         prefixes_of: Prefixes | None = None,
+        unknown_among: UnknownAmong = _none_of,
+        *,
+        ends_at_bad: bool = False,
     ) -> None:
         self._prefix_of, self._prefixes_of, self._target = prefix_of, prefixes_of, target
+        self._unknown_among, self._ends_at_bad = unknown_among, ends_at_bad
         # Refusals are kept too: one may cost a compilation. They do not push out the decoders.
         self._compile = lru_cache(maxsize=_KEPT)(compile_decoder)
         self._kept = lru_cache(maxsize=_KEPT)(self._decoder_or_refusal)
@@ -107,14 +130,29 @@ class DecoderByPrefix:
         if prefix == self._prefix_of(ends["max"].as_py()):  # then so begin all between the two
             return _decoded(self._decoder(prefix, messages, 0), messages)
         budget, parts, bad = Budget(len(messages)), [], dict[int, str]()
-        for prefix, places in self._groups(messages):
+        groups, in_vain, end = [*self._groups(messages)], 0, len(messages)
+        unknown: Mapping[bytes, str] = {}
+        for prefix, places in groups:
+            if places[0] > end:
+                bad.update(dict.fromkeys(places.tolist(), _BEHIND))
+                continue
+            if prefix in unknown:
+                bad[int(places[0])] = unknown[prefix]
+                continue
             decoder = self._decoder(prefix, messages, places[0])
             if isinstance(decoder, Refusal):
                 bad.update(dict.fromkeys(places.tolist(), decoder.reason))
-                continue
-            decoded = _decoded(decoder, some_of(messages, places))
-            budget.take(decoded.rows.nbytes)
-            parts.append((places, decoded))
+                decoded_end = places[0]
+                in_vain += isinstance(decoder, _Unknown)
+                if in_vain == _MANY and isinstance(decoder, _Unknown):
+                    unknown = self._unknown_among([each for each, at in groups if len(at) == 1])
+            else:
+                decoded = _decoded(decoder, some_of(messages, places))
+                budget.take(decoded.rows.nbytes)
+                parts.append((places, decoded))
+                decoded_end = places[min(decoded.errors)] if decoded.errors else end
+            if self._ends_at_bad:
+                end = min(end, decoded_end)
         if bad:
             refused = Decoded(nulls(self._target, len(bad)), dict(enumerate(bad.values())))
             budget.take(refused.rows.nbytes)
@@ -126,7 +164,7 @@ class DecoderByPrefix:
         try:
             return self._kept(prefix)
         except UnknownSchemaError as error:
-            return Refusal(str(error), self._target)
+            return _Unknown(str(error), self._target)
         except SchemaStopError as stop:
             stop.at(messages[first])
 
@@ -141,7 +179,8 @@ class DecoderByPrefix:
     def _groups(self, messages: Sequence[bytes]) -> Iterator[tuple[bytes, Any]]:
         """The prefixes, and where the messages of each are, in order.
 
-        What several messages begin with comes first: no garbage does that, and there may be no time to look all of it up.
+        What several messages begin with comes first: it is no garbage, so that more is known then. Where reading ends at a message
+        that cannot be decoded, they come as the messages do.
         """
         if self._prefixes_of is None:
             found = pa.array([self._prefix_of(message) for message in messages], _BYTES)
@@ -155,7 +194,8 @@ class DecoderByPrefix:
         order = np.argsort(
             codes.astype(np.uint16) if len(counts) <= 1 << 16 else codes, kind="stable"
         )
-        for code in np.argsort(counts == 1, kind="stable").tolist():
+        comes_later = np.zeros_like(counts) if self._ends_at_bad else counts == 1
+        for code in np.argsort(comes_later, kind="stable").tolist():
             yield prefixes[code], order[ends[code] - counts[code] : ends[code]]
 
 

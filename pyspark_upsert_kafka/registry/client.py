@@ -45,6 +45,15 @@ _SHOWN = 100
 
 _UNKNOWN = UnknownIds()
 
+_highest_known: dict[tuple[Access, str], int] = {}
+"""The highest id that a registry is known to have, by registry and context."""
+
+_FIRST_IDS = (1, 100_001)
+"""What registries begin with: most with the first, Confluent Cloud with the second."""
+
+_GUIDS = "GUIDs"
+"""Remembered among unknown ids of a registry that knows no GUIDs at all."""
+
 
 def context_of(subject: str | None) -> str:
     """The context that a subject is in, with colons as its name begins; empty = the default one.
@@ -79,19 +88,74 @@ def schema_of_id(
         SchemaError: It is malformed, or one that it refers to is not there.
         BrokerError: The registry does not answer, or refuses.
     """
-    is_guid = isinstance(schema_id, UUID)
-    if is_guid:
-        origin, path = f"The schema with the GUID {schema_id}", f"/schemas/guids/{schema_id}"
-        missing = f"{origin} is not in the schema registry, if that knows schemas by GUIDs at all, as Confluent's does from 8.0 on"
-    else:
-        origin, path = f"Schema id {schema_id}", f"/schemas/ids/{schema_id}"
-        if context:
-            origin += f" of the context {context!r}"
-            path += f"?subject={quote(context, safe='')}"
-        missing = f"{origin} is not in the schema registry"
+    if isinstance(schema_id, UUID):
+        return _schema_of_guid(access, schema_id, type_, unknown, context)
+    origin = f"Schema id {schema_id}"
+    if context:
+        origin += f" of the context {context!r}"
+    missing = f"{origin} is not in the schema registry"
     with unknown.asking(access, (schema_id, context), origin):
-        answer = request(access, path, {404: missing}, refused=UnknownSchemaError, any_404=is_guid)
-        return _registered(access, answer, origin, type_, context)
+        path = _path_of_id(schema_id, context)
+        answer = request(access, path, {404: missing}, refused=UnknownSchemaError)
+    _note_known(access, context, schema_id)
+    return _registered(access, answer, origin, type_, context)
+
+
+def _schema_of_guid(
+    access: Access, guid: UUID, type_: str, unknown: UnknownIds, context: str
+) -> RegisteredSchema:
+    origin = f"The schema with the GUID {guid}"
+    missing = f"{origin} is not in the schema registry"
+    if (said := unknown.said(access, _GUIDS)) is not None:
+        raise UnknownSchemaError(f"{missing}, {said}")
+    with unknown.asking(access, guid, origin):
+        try:
+            path = f"/schemas/guids/{guid}"
+            answer = request(
+                access, path, {404: missing}, refused=UnknownSchemaError, no_path=_NoPathError
+            )
+        except _NoPathError as error:
+            # Perhaps a server before the registry has answered, while that is away: then it does so for any path.
+            with suppress(UnknownSchemaError):
+                request(access, _path_of_id(_MOST_ID), {404: ""}, refused=UnknownSchemaError)
+            said = f"which knows no schemas by GUIDs, as Confluent's does from 8.0 on ({error})."
+            unknown.add(access, _GUIDS, said)
+            raise UnknownSchemaError(f"{missing}, {said}") from None
+    return _registered(access, answer, origin, type_, context)
+
+
+class _NoPathError(Exception):
+    """A registry does not have a path."""
+
+
+def highest_id(access: Access, context: str = "") -> int | None:
+    """The highest id that a registry has given until now in a context; None = it does not say.
+
+    Confluent's registry says it beside a schema that it knows, if it is asked to (``fetchMaxId``). Others leave it out.
+
+    Raises:
+        BrokerError: The registry does not answer, or refuses.
+    """
+    known = _highest_known.get((access, context))
+    for schema_id in _FIRST_IDS if known is None else (known,):
+        path = _path_of_id(schema_id, context, "fetchMaxId=true")
+        with suppress(UnknownSchemaError):
+            said = request(access, path, {404: ""}, refused=UnknownSchemaError).get("maxId")
+            _note_known(access, context, schema_id)
+            # It knows those that it knows, whatever it says.
+            highest = _highest_known[access, context]
+            return max(said, highest) if type(said) is int else None
+    return None
+
+
+def _note_known(access: Access, context: str, schema_id: int) -> None:
+    _highest_known[access, context] = max(schema_id, _highest_known.get((access, context), 0))
+
+
+def _path_of_id(schema_id: int, context: str = "", *query: str) -> str:
+    if context:
+        query = (*query, f"subject={quote(context, safe='')}")
+    return f"/schemas/ids/{schema_id}{'?' if query else ''}{'&'.join(query)}"
 
 
 class SchemaNames(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -33,6 +34,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 from pyspark_upsert_kafka.registry.client import (
     SchemaId,
     context_of,
+    highest_id,
     latest_schema,
     older_schemas,
     registered_schema,
@@ -96,7 +98,8 @@ class _OfSide:
             schema = schema_of_id(access, schema_id, self.schema_type, context=context)
             return of_schema(schema, len(id_bytes(schema_id)))
 
-        return decoder_by_id(of_id, target)
+        highest = partial(highest_id, access, context)
+        return decoder_by_id(of_id, target, highest, ends_at_bad=self.spec.ends_at_bad)
 
     def record_types(self, of_schema: RecordsOfSchema) -> RecordTypes:
         access, context = self.settings.access, context_of(self.settings.subject)
@@ -245,13 +248,21 @@ def id_in(part: bytes) -> SchemaId:
     """The schema that the first bytes of a message name. Raises SchemaError if they name none."""
     if part[:1] == _GUID and len(part) == _GUID_LENGTH:
         return UUID(bytes=part[1:])
-    if part[:1] != _ID or len(part) != _ID_LENGTH or part[1] > _HIGHEST:
+    if not _is_id(part):
         raise SchemaError(_WRONG.format(begin=shown(part[:_ID_LENGTH])))
     return int.from_bytes(part[1:], "big")
 
 
+def _is_id(part: bytes) -> bool:
+    return part[:1] == _ID and len(part) == _ID_LENGTH and part[1] <= _HIGHEST
+
+
 def decoder_by_id(
-    compile_decoder: Callable[[SchemaId], Decoder], target: pa.Schema
+    compile_decoder: Callable[[SchemaId], Decoder],
+    target: pa.Schema,
+    highest: Callable[[], int | None] = lambda: None,
+    *,
+    ends_at_bad: bool = False,
 ) -> DecoderByPrefix:
     """The decoder of messages of any schema.
 
@@ -259,6 +270,8 @@ def decoder_by_id(
         compile_decoder: Compiles the decoder of one schema's messages, prefix and all; a SchemaError
             is the fault of each message that names this schema.
         target: The columns.
+        highest: Asks for the highest id that the registry has given; None = it does not say.
+        ends_at_bad: As in `CodecSpec`.
     """
 
     def of_prefix(prefix: bytes) -> Decoder:
@@ -271,4 +284,18 @@ def decoder_by_id(
                 raise
             raise UnknownSchemaError(f"{str(error).removesuffix('.')}{hint}") from None
 
-    return DecoderByPrefix(id_part, of_prefix, target, _id_parts)
+    def unknown_among(prefixes: Sequence[bytes]) -> Mapping[bytes, str]:
+        ids = {each: int.from_bytes(each[1:], "big") for each in prefixes if _is_id(each)}
+        # The messages are here: an id that is given after the answer is in none of them.
+        most = highest() if ids else None
+        if most is None:
+            return {}
+        return {
+            each: f"Schema id {schema_id} is not in the schema registry, whose highest id is {most}"
+            for each, schema_id in ids.items()
+            if schema_id > most
+        }
+
+    return DecoderByPrefix(
+        id_part, of_prefix, target, _id_parts, unknown_among, ends_at_bad=ends_at_bad
+    )

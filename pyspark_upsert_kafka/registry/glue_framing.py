@@ -105,7 +105,7 @@ class _OfSide:
         def of_version(version: UUID, prefix_length: int) -> Decoder:
             return of_schema(schema_of_version(self.settings.access, version), prefix_length)
 
-        return decoder_by_version(of_version, target)
+        return decoder_by_version(of_version, target, ends_at_bad=self.spec.ends_at_bad)
 
     def record_types(self, of_schema: RecordsOfSchema) -> RecordTypes:
         def of_version(version: bytes) -> Records:
@@ -174,7 +174,10 @@ def header_of(version: UUID, *, compressed: bool = False) -> bytes:
 
 
 def decoder_by_version(
-    compile_decoder: Callable[[UUID, int], Decoder], target: pa.Schema
+    compile_decoder: Callable[[UUID, int], Decoder],
+    target: pa.Schema,
+    *,
+    ends_at_bad: bool = False,
 ) -> DecoderByPrefix:
     """The decoder of messages of any version.
 
@@ -182,6 +185,7 @@ def decoder_by_version(
         compile_decoder: Compiles the decoder of one version's messages, from its id and how many bytes stand before what the
             format writes; a SchemaError is the fault of each message that names this version.
         target: The columns.
+        ends_at_bad: As in `CodecSpec`.
     """
 
     def of_prefix(prefix: bytes) -> Decoder:
@@ -195,7 +199,9 @@ def decoder_by_version(
     def headers_of(messages: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
         return pc.binary_slice(messages, 0, _LENGTH)
 
-    return DecoderByPrefix(lambda message: message[:_LENGTH], of_prefix, target, headers_of)
+    return DecoderByPrefix(
+        lambda message: message[:_LENGTH], of_prefix, target, headers_of, ends_at_bad=ends_at_bad
+    )
 
 
 def _is_header(prefix: bytes) -> bool:

@@ -67,7 +67,7 @@ def request(  # noqa: PLR0913
     body: Mapping[str, Any] | None = None,
     *,
     refused: type[Exception] = SchemaError,
-    any_404: bool = False,
+    no_path: type[Exception] | None = None,
     patience: Patience = PATIENCE,
 ) -> dict[str, Any]:
     """What a registry answers to a request about a schema.
@@ -78,7 +78,8 @@ def request(  # noqa: PLR0913
         refusals: What a refusal by the registry means, by its status.
         body: What is sent; None = nothing, which makes it a GET.
         refused: The error for one of the refusals.
-        any_404: Take also a 404 that another server may have sent for one of the registry: not every registry has the path.
+        no_path: The error for a 404 that is no registry's word on a schema, since not every registry has the path; None = it is
+            refused as by any other server.
         patience: How long the registry is waited for.
 
     Raises:
@@ -103,8 +104,10 @@ def request(  # noqa: PLR0913
         except (_RefusalError, OSError, HTTPException) as error:
             seen = getattr(error, "reason", error)
             said = sent.shown(str(seen) or type(seen).__name__).rstrip(".")
-            if isinstance(seen, _RefusalError) and _is_told(seen, refusals, any_404=any_404):
+            if isinstance(seen, _RefusalError) and seen.by_a_registry and seen.status in refusals:
                 raise refused(f"{refusals[seen.status]} ({url}: {said}).") from None
+            if no_path is not None and isinstance(seen, _RefusalError) and seen.status == 404:
+                raise no_path(f"{url}: {said}") from None
             _raise_if_fatal(access, url, seen, said, sent)
         pause_s = patience.backoff.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:
@@ -183,10 +186,6 @@ class _RefusalError(Exception):
 
     def __str__(self) -> str:
         return f"HTTP {self.status}, {self.message}"
-
-
-def _is_told(seen: _RefusalError, refusals: Mapping[int, str], *, any_404: bool) -> bool:
-    return seen.status in refusals and (seen.by_a_registry or (any_404 and seen.status == 404))
 
 
 def _raise_if_fatal(access: Access, url: str, seen: object, said: str, sent: _Sent) -> None:

@@ -62,6 +62,8 @@ logger = logging.getLogger("pyspark_upsert_kafka")
 Values = DecodedSide | ChangedRows
 """The values of some messages, decoded: a row of each, or the rows that each changed."""
 
+_SKIPS = "ignore-parse-errors"
+
 _NO_KEY = "the message has no key, so it identifies no row ('read.mode' = 'append' reads topics without keys)"
 _NO_VALUE = (
     "the value is null; in an append source every message is a row, and only a table has deletes"
@@ -111,19 +113,30 @@ class RowDecoder:
         options: How it is read.
         time_zone: The session's.
         shares_keys: Whether other tasks read the other keys of the same range.
+        ends_at_bad: Whether reading ends at the first message that cannot be decoded: those behind it may be called bad too.
     """
 
     def __init__(
-        self, table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool = False
+        self,
+        table: Table,
+        options: ReadOptions,
+        time_zone: str,
+        *,
+        shares_keys: bool = False,
+        ends_at_bad: bool = False,
     ) -> None:
         self._table = table
         self._shares_keys = shares_keys
         self._keep_bad = options.bad_messages_become == "column"
         self._keep_deletes = options.mode == "snapshot" or options.emit_deletes
         later = LaterColumns(table, options)
-        key = read_key_side(table, options)
+        key, value = read_key_side(table, options), read_value_side(table, options)
+        # A side that cannot be decoded is no error where the format of the other one skips the message.
+        skips = any(side.spec.options.get(_SKIPS) for side in (key, value) if side is not None)
+        if ends_at_bad and not skips:
+            key, value = key and key.ending_at_bad(), value.ending_at_bad()
         key = key and later.watching(key)
-        value = later.watching(read_value_side(table, options))
+        value = later.watching(value)
         self._sides = key, value
         self._key = None if key is None else key.decoder()
         self._decode_values = _value_decoder(table, options, value)

@@ -122,6 +122,7 @@ class ChangeReader:
     ) -> None:
         self.table, self.options = table, options
         self._handle_errors = handle_errors or error_handler(options)
+        self._ends_at_bad = handle_errors is None and options.bad_messages_become == "fail"
         self._reader = load_client(options.table.client).reader(
             ReadSettings.of(options, details | wanted_details(table, options))
         )
@@ -150,7 +151,9 @@ class ChangeReader:
     ) -> Iterator[tuple[RawBatch, Rows]]:
         """The messages with their rows; bad messages are handled once, by the batch that shows them."""
         for whole in self._chosen(batches):
-            for batch, rows in self._decoder.decode(whole, range_.share):
+            ends_at_bad = handles_bad and self._ends_at_bad
+            decoded = self._decoder.decode(whole, range_.share, ends_at_bad=ends_at_bad)
+            for batch, rows in decoded:
                 if rows.bad and handles_bad:
                     self._handle_errors(batch, rows.bad)
                 yield batch, rows
@@ -196,10 +199,20 @@ class RangeDecoder:
     def __init__(self, table: Table, options: ReadOptions) -> None:
         self._table, self._options = table, options
 
-    def decode(self, batch: RawBatch, share: Share | None) -> Iterator[tuple[RawBatch, Rows]]:
-        """The rows of a batch, in as many parts as are needed for no part to become too large."""
+    def decode(
+        self, batch: RawBatch, share: Share | None, *, ends_at_bad: bool = False
+    ) -> Iterator[tuple[RawBatch, Rows]]:
+        """The rows of a batch, in as many parts as are needed for no part to become too large.
+
+        Args:
+            batch: The messages.
+            share: The share of them that is read.
+            ends_at_bad: Whether an error is raised for the first message that cannot be decoded: there is no need to look up the
+                schemas of those behind it.
+        """
         if share is None or share.count == 1:
-            yield from in_parts(batch, self._all_rows.decode)
+            decoder = self._rows_until_bad if ends_at_bad else self._all_rows
+            yield from in_parts(batch, decoder.decode)
             return
         if self._options.table.is_cdc:
             for part, rows in in_parts(batch, self._all_rows.decode):
@@ -221,6 +234,11 @@ class RangeDecoder:
         return _row_decoder(self._table, self._options, session_time_zone(), shares_keys=False)
 
     @cached_property
+    def _rows_until_bad(self) -> RowDecoder:
+        zone = session_time_zone()
+        return _row_decoder(self._table, self._options, zone, shares_keys=False, ends_at_bad=True)
+
+    @cached_property
     def _shared_rows(self) -> RowDecoder:
         return _row_decoder(self._table, self._options, session_time_zone(), shares_keys=True)
 
@@ -231,10 +249,15 @@ class RangeDecoder:
 
 @lru_cache(maxsize=KEPT_CODECS)
 def _row_decoder(
-    table: Table, options: ReadOptions, time_zone: str, *, shares_keys: bool
+    table: Table,
+    options: ReadOptions,
+    time_zone: str,
+    *,
+    shares_keys: bool,
+    ends_at_bad: bool = False,
 ) -> RowDecoder:
     """Kept for the next task of the worker, which in a stream is one of the same table."""
-    return RowDecoder(table, options, time_zone, shares_keys=shares_keys)
+    return RowDecoder(table, options, time_zone, shares_keys=shares_keys, ends_at_bad=ends_at_bad)
 
 
 class KeyShares:

@@ -17,11 +17,13 @@ from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.client import (
     UnknownIds,
     context_of,
+    highest_id,
     latest_schema,
     registered_schema,
     schema_of_id,
 )
 from tests.unit.registry.fake_registry import FakeRegistry
+from tests.unit.registry.moving_clock import MovingClock
 
 
 def access(registry: FakeRegistry) -> Access:
@@ -169,25 +171,87 @@ def test_a_guid_is_that_of_all_contexts(registry):
     assert registry.paths().count(BY_GUID) == 2
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        (404, {"error_code": 40403, "message": "Schema not found"}),
-        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}),
-        (404, b"<html>"),
-    ],
-)
-def test_a_guid_that_the_registry_does_not_know(registry, answer):
-    """It is remembered as an id is; nor need the registry know GUIDs at all, which is the fault of the message alone."""
-    registry.answers[BY_GUID] = [answer]
+def test_a_guid_that_the_registry_does_not_know(registry):
+    """It is remembered as an id is."""
     unknown = UnknownIds()
-
     for _ in range(3):
         with pytest.raises(
             UnknownSchemaError, match=f"^The schema with the GUID {GUID} is not in .*HTTP 404"
         ):
             schema_of_id(access(registry), GUID, "AVRO", unknown)
     assert registry.paths() == [BY_GUID]
+
+
+NO_PATH = pytest.mark.parametrize(
+    "answer", [(404, {"error_code": 404, "message": "HTTP 404 Not Found"}), (404, b"<html>")]
+)
+
+
+@NO_PATH
+def test_a_registry_that_knows_no_guids(registry, answer):
+    """It is the fault of the messages that have them, and the registry is not asked for each, but again after some time."""
+    registry.answers |= {f"/schemas/guids/{UUID(int=number)}": [answer] for number in range(50)}
+    clock = MovingClock(1_000.0)
+    unknown = UnknownIds(clock)
+    for number in range(50):
+        with pytest.raises(
+            UnknownSchemaError,
+            match=rf"{UUID(int=number)} is not in .*, which knows no schemas by GUIDs",
+        ):
+            schema_of_id(access(registry), UUID(int=number), "AVRO", unknown)
+    asked = [f"/schemas/guids/{UUID(int=0)}", f"/schemas/ids/{2**31 - 1}"]
+    assert registry.paths() == asked
+
+    clock.now += 31.0
+    registry.answers[BY_GUID] = [(200, {"schema": "there"})]
+    assert schema_of_id(access(registry), GUID, "AVRO", unknown).text == "there"
+
+
+@NO_PATH
+def test_a_server_that_answers_for_a_registry_that_is_away(registry, answer):
+    """It says of each path that it is not there, as a proxy does: that is no word on a GUID, and no message is skipped for it."""
+    registry.answers[BY_GUID] = registry.answers[f"/schemas/ids/{2**31 - 1}"] = [answer]
+    unknown = UnknownIds()
+    with pytest.raises(
+        BrokerError, match=r"Is 'value\.some-registry\.url' the address of a schema"
+    ):
+        schema_of_id(access(registry), GUID, "AVRO", unknown)
+
+    registry.answers[BY_GUID] = [(200, {"schema": "there"})]
+    assert schema_of_id(access(registry), GUID, "AVRO", unknown).text == "there"
+
+
+@pytest.mark.parametrize(
+    ("known", "answer", "highest"),
+    [
+        (7, {"schema": "s", "maxId": 9}, 9),
+        (7, {"schema": "s", "maxId": 2}, 7),
+        (7, {"schema": "s"}, None),
+        (7, {"schema": "s", "maxId": "9"}, None),
+        (7, {"schema": "s", "maxId": True}, None),
+        (None, {"schema": "s", "maxId": 100_005}, 100_005),
+    ],
+)
+@pytest.mark.parametrize("context", ["", ":.staging:"])
+def test_the_highest_id_that_a_registry_has_given(registry, known, answer, highest, context):
+    """It is asked for with a schema that is known, or else with the first; no lower one than is known is believed."""
+    subject = "subject=%3A.staging%3A"
+    if known is not None:
+        registry.answers[f"/schemas/ids/7{f'?{subject}' if context else ''}"] = [
+            (200, {"schema": "s"})
+        ]
+        schema_of_id(access(registry), known, "AVRO", UnknownIds(), context=context)
+    path = f"/schemas/ids/{known or 100_001}?fetchMaxId=true{f'&{subject}' if context else ''}"
+    registry.answers[path] = [(200, answer)]
+
+    assert highest_id(access(registry), context) == highest
+    assert registry.paths()[-1] == path
+
+
+def test_a_registry_that_knows_none_of_the_first_ids(registry):
+    """It does not say which is the highest."""
+    assert highest_id(access(registry)) is None
+    assert registry.paths() == [f"/schemas/ids/{first}?fetchMaxId=true" for first in (1, 100_001)]
 
 
 def test_references_are_in_the_context_of_who_refers(registry):
@@ -321,8 +385,8 @@ def test_an_id_that_is_none(registry, answer, register):
 
 def test_an_id_that_the_registry_does_not_know(registry):
     """It is asked for once in half a minute, and not by each message that names it; then it may be there."""
-    now = [1_000.0]
-    unknown = UnknownIds(clock=lambda: now[0])
+    clock = MovingClock(1_000.0)
+    unknown = UnknownIds(clock)
 
     def ask(schema_id: int) -> str:
         return schema_of_id(access(registry), schema_id, "AVRO", unknown).text
@@ -336,10 +400,10 @@ def test_an_id_that_the_registry_does_not_know(registry):
     assert registry.paths() == ["/schemas/ids/5", "/schemas/ids/6"]
 
     registry.schema(5, "there")
-    now[0] += 29.0
+    clock.now += 29.0
     with pytest.raises(UnknownSchemaError):
         ask(5)
-    now[0] += 2.0
+    clock.now += 2.0
     assert ask(5) == "there"
     with pytest.raises(UnknownSchemaError):
         ask(6)

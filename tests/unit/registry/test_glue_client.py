@@ -27,6 +27,7 @@ from tests.http_server import SILENCE, Answer, Endless, http_server
 from tests.local_glue import CREDENTIALS
 from tests.unit.registry import fake_glue
 from tests.unit.registry.fake_glue import FakeGlue, error
+from tests.unit.registry.moving_clock import MovingClock
 
 V1, V2 = UUID(int=1), UUID(int=2)
 QUICK = Patience(silent_s=120, all_s=0.5, backoff=Backoff(0.01, 0.02, random=lambda: 0.5))
@@ -35,22 +36,7 @@ NOT_THERE = error("EntityNotFoundException", "Schema version is not found.")
 TEXT = '"long"'
 
 
-class Moving:
-    """A clock that a test's waits move."""
-
-    def __init__(self) -> None:
-        self.now, self.waits = 0.0, 0
-
-    def monotonic(self) -> float:
-        """The time."""
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        """Some of it passes."""
-        self.now, self.waits = self.now + seconds, self.waits + 1
-
-
-CLOCK = Moving()
+CLOCK = MovingClock()
 
 
 def access(glue: FakeGlue) -> GlueAccess:
@@ -58,7 +44,7 @@ def access(glue: FakeGlue) -> GlueAccess:
     return GlueAccess("value.avro-glue.", None, glue.url)
 
 
-def order(glue: FakeGlue, clock: Moving = CLOCK) -> GlueSchema:
+def order(glue: FakeGlue, clock: MovingClock = CLOCK) -> GlueSchema:
     """A schema there."""
     return GlueSchema(access(glue), "shop", "Order", clock)
 
@@ -87,13 +73,13 @@ def test_a_version_is_asked_for_once(glue):
 def test_a_version_that_is_not_there(glue, code):
     """It is asked for again after some time: it may be registered then."""
     glue.answers["GetSchemaVersion"] = [error(code, "Schema version is not found.")]
-    now = [0.0]
-    unknown = UnknownIds(clock=lambda: now[0])
+    clock = MovingClock()
+    unknown = UnknownIds(clock)
     for _ in range(3):
         with pytest.raises(UnknownSchemaError, match=rf"version {V1} is not in .*{code}: Schema"):
             schema_of_version(access(glue), V1, unknown)
     assert len(glue.asked) == 1
-    now[0] = 31.0
+    clock.now = 31.0
     del glue.answers["GetSchemaVersion"]
     glue.schema(V1, "AVRO", TEXT)
     assert schema_of_version(access(glue), V1, unknown).text == TEXT
@@ -213,7 +199,7 @@ def test_a_check_that_does_not_end(glue):
     """It is waited for a minute."""
     glue.answers["GetSchemaByDefinition"] = [state(V2, "PENDING")]
     glue.answers["GetSchemaVersion"] = [state(V2, "PENDING")]
-    clock = Moving()
+    clock = MovingClock()
     with pytest.raises(RetriableBrokerError, match="still checks, after 60 s"):
         order(glue, clock).version("AVRO", TEXT, None)
     assert 55 < clock.now <= 60
