@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -131,6 +132,21 @@ def shown_time(ms: int) -> str:
         return (_EPOCH + timedelta(seconds=ms // 1000)).isoformat().replace("+00:00", "Z")
     except OverflowError:
         return f"the timestamp {ms}"
+
+
+_ABOUT_TIME = re.compile(
+    r"expired|not yet|earlier than|later than|clock|skew|time ?frame|time range|\b(?:iat|nbf|exp)\b",
+    re.IGNORECASE,
+)
+
+
+def is_about_time(said: str) -> bool:
+    """Whether somebody refuses a signature or a token and may do so for its time, so that the clock of this machine may be wrong.
+
+    >>> is_about_time("Signature expired: 20260131T115000Z is now earlier than 20260131T115500Z")
+    True
+    """
+    return _ABOUT_TIME.search(said) is not None
 
 
 def _from_1970_on(time: datetime, shown: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -154,6 +155,10 @@ SECURITY_HINT = (
 """What to do about a fatal error, as text to append to a sentence."""
 
 
+_LOGIN = re.compile("authenticat", re.IGNORECASE)
+"""In what a client says when its login is refused."""
+
+
 class ClientErrors:
     """The errors of one client since its task began.
 
@@ -175,6 +180,8 @@ class ClientErrors:
         """Makes what the client or a broker says fit to be shown."""
         self.tokens: LoginTokens | None = None
         """By which the client logs in; None = in another way, or the client asks for them itself."""
+        self.gives_tokens: LoginTokens | None = None
+        """Who gives the tokens of a client that asks for them itself."""
         self._lock = threading.Lock()
         self._refusals = 0
         self.clear()
@@ -200,6 +207,9 @@ class ClientErrors:
                 another protocol does, but it does not do so again and again.
         """
         text = self.shown(text)
+        tokens = self.gives_tokens
+        if security and tokens is not None and tokens.lost is None and _LOGIN.search(text):
+            text += f" ({tokens.described()})"
         with self._lock:
             self._last = text
             if security:

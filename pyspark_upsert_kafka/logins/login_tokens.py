@@ -18,7 +18,13 @@ from concurrent.futures import TimeoutError as NotYetError
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Backoff, WallClock, shown_time
+from pyspark_upsert_kafka.core.clock import (
+    SYSTEM_CLOCK,
+    Backoff,
+    WallClock,
+    is_about_time,
+    shown_time,
+)
 from pyspark_upsert_kafka.core.errors import BrokerError, RetriableBrokerError
 from pyspark_upsert_kafka.core.masking import outside_text
 
@@ -103,6 +109,28 @@ class AsksItself:
         """It asks."""
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """A time that has come when one of two clocks says so: that of the machine may be set at any moment, by minutes or hours.
+
+    Args:
+        at: By the clock of the machine, in seconds since 1970.
+        steady_s: By the one that only rises, in seconds.
+    """
+
+    at: float
+    steady_s: float
+
+    @classmethod
+    def after(cls, seconds: float, clock: WallClock) -> _Moment:
+        """The one in so many seconds."""
+        return cls(clock.time() + seconds, clock.monotonic() + seconds)
+
+    def left_s(self, clock: WallClock) -> float:
+        """How many seconds it takes to come."""
+        return min(self.at - clock.time(), self.steady_s - clock.monotonic())
+
+
 class _NoTokenError(Exception):
     """There is no token, for a reason in words."""
 
@@ -137,7 +165,7 @@ class LoginTokens:
         self._asking, self._lock = threading.Lock(), threading.Lock()
         self._token: Token | None = None
         self._failure: _NoTokenError | None = None
-        self._due_at = 0.0
+        self._due = self._end = _Moment.after(0.0, clock)
         self._answers = self._failed = 0
         self._hanging: list[Future[object]] = []
         self._receivers: list[Receiver] = []
@@ -221,16 +249,16 @@ class LoginTokens:
 
     def renew_if_due(self) -> None:
         """Asks for another token when the one that is there gets old."""
-        if self._clock.time() >= self._due_at:
+        if self._due.left_s(self._clock) <= 0:
             with self._asking:
-                if self._clock.time() >= self._due_at:
+                if self._due.left_s(self._clock) <= 0:
                     self._renew()
 
     def _keep_fresh(self) -> None:
         """Renews the token in time as long as a client is open."""
         while self._is_needed():
             self.renew_if_due()
-            self._clock.sleep(min(_LOOK_S, max(0.05, self._due_at - self._clock.time())))
+            self._clock.sleep(min(_LOOK_S, max(0.05, self._due.left_s(self._clock))))
 
     def _is_needed(self) -> bool:
         with self._lock:
@@ -239,8 +267,7 @@ class LoginTokens:
             return self._is_kept_fresh
 
     def _living(self) -> Token | None:
-        found = self._token
-        return found if found is not None and found.expires_at > self._clock.time() else None
+        return self._token if self._end.left_s(self._clock) > 0 else None
 
     def _renew(self) -> None:
         """Asks once, and takes note of the token or of why there is none."""
@@ -253,10 +280,11 @@ class LoginTokens:
         self._answers += 1
 
     def _note(self, token: Token) -> None:
-        now = self._clock.time()
+        life_s = token.expires_at - self._clock.time()
         with self._lock:
             self._token, self._failure = token, None
-            self._due_at = now + _USED_SHARE * (token.expires_at - now)
+            self._end = _Moment.after(life_s, self._clock)
+            self._due = _Moment.after(_USED_SHARE * life_s, self._clock)
             self._failed = 0
             receivers = [each for each in self._receivers if each.is_open]
             for receiver in receivers:
@@ -269,7 +297,7 @@ class LoginTokens:
                 "%s The token of before is used until it ends, at %s.",
                 self._no_token(error), _time(old.expires_at),
             )  # fmt: skip
-        self._due_at = self._clock.time() + _AGAIN.pause_s(self._failed)
+        self._due = _Moment.after(_AGAIN.pause_s(self._failed), self._clock)
         self._failed += 1
 
     def _no_token(self, error: _NoTokenError) -> BrokerError:
@@ -302,6 +330,8 @@ class LoginTokens:
     def _raised(self, error: BaseException) -> _NoTokenError:
         text = str(error) if self._token is None else str(error).replace(self._token.text, "***")
         said = self._shown(text).strip().removesuffix(".")
+        if is_about_time(said):
+            said += f"; the clock here says {_time(self._clock.time())}"
         name = type(error).__name__.lstrip("_")
         passes = bool(getattr(error, "retriable", True))
         is_named = said.startswith(name)  # as kafka-python's errors begin

@@ -143,8 +143,11 @@ class TokenEndpoint:
     def _token_in(self, answer: bytes, began: float) -> tuple[str, float]:
         try:
             found = json.loads(answer)
-            token = found["access_token"]
-            return str(token), _expiry(str(token)) or began + float(found["expires_in"])
+            token = str(found["access_token"])
+            # How long it lives does not depend on whose clock is right, as the time in it does.
+            if (life_s := _positive(found.get("expires_in"))) is not None:
+                return token, began + life_s
+            return token, _expiry(token) or began + float(found["expires_in"])
         except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
             raise TokenEndpointError(
                 f"The token endpoint {self._shown} answered without an access_token that says when it expires",
@@ -224,6 +227,15 @@ def _unsecured(claims: Mapping[str, str], now: float) -> tuple[str, float]:
 
 def _encoded(part: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+
+def _positive(value: object) -> float | None:
+    """A number above 0, also as a text; None = it is something else."""
+    try:
+        found = float(value) if isinstance(value, (int, float, str)) else 0.0
+    except (ValueError, OverflowError):
+        return None
+    return found if found > 0 else None
 
 
 def _expiry(token: str) -> float | None:

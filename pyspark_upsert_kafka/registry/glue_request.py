@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
+from pyspark_upsert_kafka.core.clock import is_about_time, now_ms, shown_time
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, RetriableBrokerError
 from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.http_request import Deadline
@@ -251,6 +252,11 @@ def _refused(access: GlueAccess, action: str, code: str, said: str, on: str) -> 
         advice = (
             f"These credentials are refused. {_CREDENTIALS}, and see that they have not expired."
         )
+        if is_about_time(said):
+            advice = (
+                f"The clock here says {shown_time(now_ms())}: is it right? A request is signed with its time. If it is, see that the "
+                "credentials have not expired."
+            )
     else:
         advice = _is_it_glue(access)
     return BrokerError(f"{access} refuses {action}: {said}. {advice}")

@@ -98,6 +98,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
 
     def __init__(self, tokens: LoginTokens, errors: ClientErrors) -> None:
         self._tokens, self._errors = tokens, errors
+        errors.gives_tokens = tokens
         self._given: Token | None = None
 
     def token(self) -> str:

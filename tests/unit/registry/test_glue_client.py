@@ -408,3 +408,18 @@ def test_a_long_text_is_cut(glue):
     assert "\n" not in str(raised.value)
     assert "\x1b" not in str(raised.value)
     assert len(str(raised.value)) < 1_500
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Signature expired: 20260131T115000Z is now earlier than 20260131T115500Z (20260131T120000Z - 5 min.)",
+        "Signature not yet current: 20260131T121000Z is still later than 20260131T120500Z",
+    ],
+)
+def test_a_clock_that_is_off(glue, said):
+    """Amazon refuses what is signed more than five minutes before or after its time: the error says the time here, and not to give other keys."""
+    glue.answers["GetSchemaVersion"] = [error("InvalidSignatureException", said, 403)]
+    with pytest.raises(BrokerError, match=r"The clock here says 20\S+Z: is it right\?") as found:
+        schema_of_version(access(glue), V1, UnknownIds())
+    assert "Give credentials" not in str(found.value)
