@@ -252,7 +252,7 @@ def _refused(access: GlueAccess, action: str, code: str, said: str, on: str) -> 
         advice = (
             f"These credentials are refused. {_CREDENTIALS}, and see that they have not expired."
         )
-        if is_about_time(said):
+        if "Signature" in code and is_about_time(said):
             advice = (
                 f"The clock here says {shown_time(now_ms())}: is it right? A request is signed with its time. If it is, see that the "
                 "credentials have not expired."
