@@ -13,6 +13,7 @@ from typing import Any
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 import pyspark
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_upsert_kafka import merge_sink
@@ -89,6 +90,20 @@ DELTA = Engine(
 def engine_here() -> Engine | None:
     """The engine that is made for the PySpark that runs; None = there is none."""
     return next((engine for engine in (ICEBERG, DELTA) if engine.fits), None)
+
+
+def kill_jvm(session: SparkSession) -> None:
+    """Ends a session whose JVM may no longer do as it is told, so that another one can be made."""
+    gateway: Any = SparkContext._gateway
+    gateway.proc.kill()
+    gateway.proc.wait()
+    gateway.proc.stdin.close()
+    context = session.sparkContext
+    context._jsc = None  # the rest of it is in this process
+    context.stop()
+    gateway.close()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
 
 
 @dataclass

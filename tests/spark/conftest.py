@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -81,6 +82,13 @@ def with_settings_of_the_driver(
 @pytest.fixture(scope="session")
 def connect_server(spark: SparkSession) -> Iterator[str]:
     """The address of a Spark Connect server in the JVM that the tests have already."""
+    with serving_connect(spark) as address:
+        yield address
+
+
+@contextmanager
+def serving_connect(spark: SparkSession) -> Iterator[str]:
+    """Starts a Spark Connect server in the JVM of a session; its address."""
     service_class = getattr(spark._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     service = getattr(service_class, "MODULE$")  # the one that Spark's own plugin starts
     service.start(spark._jsc.sc())
