@@ -247,8 +247,10 @@ def test_another_topic_of_that_name(topics: Topics) -> None:
     topics.messages = {TopicPartition("t", 0): (), TopicPartition("t", 1): ()}
     topics.put((3, "c"))
 
-    with pytest.raises(CheckpointError, match="deleted and created again since: its id is 'id-2'"):
-        changes(position=found.position)
+    assert refused(position=found.position) == (
+        "position is of a topic 't' that was deleted and created again since: its id is 'id-2', and was 'id-1'. Leave position out, "
+        "to begin with the table again; or go on with all messages of the new topic, by 'failOnDataLoss' = 'false'."
+    )
     more = {"failOnDataLoss": "false"}
     assert shown(changes(more, position=found.position, stop_at_end=True)) == [(3, "c", "upsert")]
 
