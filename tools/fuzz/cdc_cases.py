@@ -139,12 +139,13 @@ def _object(rng: Random, members: list[bytes]) -> bytes:
     return b"{" + b",".join(members) + b"}"
 
 
-_WRITERS: dict[str, Callable[[Random, Rows, Sequence[Change]], bytes]] = {
+WRITERS: dict[str, Callable[[Random, Rows, Sequence[Change]], bytes]] = {
     "debezium-json": _debezium,
     "ogg-json": _ogg,
     "maxwell-json": _maxwell,
     "canal-json": _canal,
 }
+"""The formats in JSON that are fuzzed, and what writes a message of each."""
 
 
 def case(format_: str, rng: Random, count: int) -> Case:
@@ -160,7 +161,7 @@ def case(format_: str, rng: Random, count: int) -> Case:
         required=_required(rng, pools),
     )
     rows = Rows([json.dumps(name).encode() for name in schema.names], pools)
-    writer = _WRITERS[format_]
+    writer = WRITERS[format_]
     if options.get("schema-include") == "true":
         writer = _debezium_with_schema
     changes = [_changes(rng, pools, several=format_ == "canal-json") for _ in range(count)]

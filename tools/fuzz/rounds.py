@@ -33,10 +33,7 @@ SUBJECTS: Mapping[str, Callable[[Random, int], Case]] = {
     "proto2": partial(proto_cases.case, "proto2"),
     "proto3": partial(proto_cases.case, "proto3"),
     "raw": raw_cases.case,
-    **{
-        name: partial(cdc_cases.case, name)
-        for name in ("debezium-json", "maxwell-json", "canal-json", "ogg-json")
-    },
+    **{name: partial(cdc_cases.case, name) for name in cdc_cases.WRITERS},
     "debezium-avro-confluent": partial(cdc_cases.case_in_avro, "debezium-avro-confluent"),
 }
 """What is fuzzed, and what makes its cases, of so many messages."""

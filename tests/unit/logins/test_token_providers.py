@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +24,7 @@ from pyspark_upsert_kafka.logins.token_providers import tokens_of
 ALLOWED = "UPSERT_KAFKA_TOKEN_PROVIDERS"
 PROVIDER = "sasl.oauthbearer.token.provider"
 FAR = 4e9
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +98,17 @@ class Installed:
     def __call__(self, *, group: str) -> list[EntryPoint]:
         """Those of a group."""
         return [each for each in self.found if each.group == group]
+
+
+@pytest.mark.parametrize("name", token_providers._OURS)
+def test_each_provider_of_ours_has_its_extra_and_its_place_on_the_page(name):
+    """So that users find it, and what the error of a missing package tells them to install is there."""
+    extra = token_providers._OURS[name].extra
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "rented-kafka.md").read_text(encoding="utf-8")
+
+    assert re.search(rf"^{extra} = \[", project, re.MULTILINE), f"pyproject.toml: {extra}"
+    assert f"`{name}`" in page, "docs/rented-kafka.md"
 
 
 def test_a_name_that_an_installed_package_has(monkeypatch):

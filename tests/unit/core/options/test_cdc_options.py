@@ -34,8 +34,10 @@ NO_KEY_FORMAT: dict[str, Any] = {"key.format": None}
 
 def test_every_cdc_format_is_one() -> None:
     """Names in the core are those of the formats that give changes."""
-    assert {*CDC_FORMATS} == {name for name in FORMATS if format_named(name, "value").changes}
-    assert {key for keys in CDC_FORMATS.values() for key in keys} == {*METADATA_OF_FORMATS}
+    give_changes = {name for name in FORMATS if format_named(name, "value").changes}
+    assert {*CDC_FORMATS} == give_changes, "core/metadata.py: CDC_FORMATS"
+    keys = {key for keys in CDC_FORMATS.values() for key in keys}
+    assert keys == {*METADATA_OF_FORMATS}, "core/metadata.py: METADATA_OF_FORMATS"
 
 
 def test_the_key_format_may_be_left_out() -> None:

@@ -481,6 +481,7 @@ EXACTLY_ONCE = {
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_declared_option_is_accepted_on_both_sides(name):
     """One set of options serves for reading and for writing a table."""
+    assert name in VALID, "VALID has no value of it"
     assert isinstance(stream(**VALID[name]), ReadOptions)
     if name != "topic-pattern":
         assert isinstance(sink(**VALID[name]), WriteOptions)

@@ -30,7 +30,9 @@ KEYS = [
 def messages_of(name: str, include: str | None) -> list[bytes]:
     """Changes without metadata, with each of its fields in all kinds of forms, and one of a message that is none."""
     more: list[dict[str, Any]] = [{}, *({f: v} for f, v in itertools.product(METADATA, ODD))]
-    plain = [change | fields for change in UPDATES[name] for fields in more]
+    changes = UPDATES.get(name)
+    assert changes, f"tests/unit/formats/cdc/corpus.py: UPDATES has none of {name}"
+    plain = [change | fields for change in changes for fields in more]
     if include == "true":
         schemas = [None, {"type": "struct", "fields": []}, "x"]
         plain = [{"schema": s, "payload": each} for each in plain for s in schemas]
