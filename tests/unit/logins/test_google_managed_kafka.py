@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -154,7 +155,7 @@ def test_a_machine_of_google(google, monkeypatch):
     """Its metadata say whose tokens they are."""
     from google.auth.compute_engine import _metadata
 
-    host = google.url.removeprefix("http://")
+    host = urlsplit(google.url).netloc
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS")
     monkeypatch.setenv("GCE_METADATA_IP", host)
     monkeypatch.setattr(_metadata, "_NO_GCE_CHECK", False)

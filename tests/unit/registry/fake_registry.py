@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.http_server import Answer, Asked, http_server
+
+_NUMBERS = itertools.count(1)
 
 
 @dataclass
@@ -56,13 +59,19 @@ class FakeRegistry:
 
 @contextmanager
 def serving(context: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
-    """A registry that runs; with a context by ``https``."""
-    registry = FakeRegistry()
+    """A registry that runs; with a context by ``https``.
+
+    Its address has a number behind it, which its paths do not have: it may get the port of one before, of which schemas are kept by
+    address and id.
+    """
+    registry, number = FakeRegistry(), f"/{next(_NUMBERS)}"
 
     def answer(asked: Asked) -> Answer | None:
+        asked = replace(asked, path=asked.path.removeprefix(number) or "/")
         registry.asked.append(asked)
         said = registry.next(asked.path)
         return None if said is None else Answer(*said, headers=registry.headers)
 
-    with http_server(answer, context) as registry.url:
+    with http_server(answer, context) as url:
+        registry.url = f"{url}{number}"
         yield registry
