@@ -280,4 +280,10 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "pass",
         "a format that tells no fields has no levels, of which this is asked; it is said for the type",
     ),
+    Equivalent(
+        "connector/reading/decoded_messages.py",
+        "if values.nulls is not None and keys is not None:",
+        "if values.nulls is not None or keys is not None:",
+        "null values delete only where keys are read, and no nulls are no place; one of the two is said for the type",
+    ),
 )

@@ -16,7 +16,7 @@ from pyspark_upsert_kafka.connector.planning import (
     unseen_messages,
 )
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.errors import BrokerError
+from pyspark_upsert_kafka.core.errors import BrokerError, UnknownTopicError
 from pyspark_upsert_kafka.core.options.frozen_options import Position, ReadOptions, Topics
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.cluster_view import Bounds, ClusterView, TopicInfo
@@ -180,6 +180,9 @@ class FakeCluster:
             return {TopicPartition("t", number): at for number, at in position.offsets}
         if position.mode == "earliest-offset":
             return {tp: bounds.earliest for tp, bounds in view.bounds.items()}
+        gone = {tp.topic for tp in view.bounds} - self.topics_there.keys()
+        if position.mode == "timestamp" and gone:
+            raise UnknownTopicError(f"There is no topic {min(gone)!r}.")
         return view.latest
 
     def topic_configs(

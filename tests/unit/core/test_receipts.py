@@ -287,6 +287,7 @@ def test_plans_of_other_queries_are_known_by_their_groups(group, query):
 @pytest.mark.parametrize(
     ("age_s", "retention_s", "is_told"),
     [(3600, 7 * 86400, False), (6.2 * 86400, None, False), (6.4 * 86400, None, True),
+     (7 * 86400 * 0.9, None, False), (7 * 86400 * 0.9 + 0.5, None, True),
      (6.4 * 86400, 14 * 86400, False), (54, 60, False), (55, 60, True), (8 * 86400, 7 * 86400, True)],
 )  # fmt: skip
 def test_what_brokers_may_have_forgotten_is_told(age_s, retention_s, is_told):

@@ -158,6 +158,26 @@ def test_a_stream_refuses_a_topic_that_it_finds_later(monkeypatch):
         reader.next_offset(end, options.limits)
 
 
+@needs_limits
+def test_a_topic_that_is_gone_while_its_times_are_asked_for_ends_the_batch_where_it_begins(
+    monkeypatch,
+):
+    """Nothing is read unaligned; the next view shows whether the topic is gone."""
+    there = world(monkeypatch)
+    monkeypatch.setattr(batch_ends, "load_client", lambda _: Broker())
+    options = stream_options(topic="t", scan__watermark__alignment__max_drift="1 min")
+    there.cluster.create("t", partitions=2)
+    there.cluster.produce("t")
+    there.cluster.topic_settings = {"message.timestamp.type": "CreateTime"}
+    there.cluster.stale = [dict(there.cluster.topics_there)] * 2
+    there.cluster.delete("t")
+    reader = ReaderWithLimits(table(options), options, there.clock)
+
+    end = reader.next_offset(INITIAL, options.limits)
+
+    assert end["topics"]["t"]["positions"] == {"0": 0, "1": 0}
+
+
 def test_a_stretch_of_markers_is_read_in_steps_that_grow():
     """However many markers stand before the next message, few reads find it, and the first ones are small."""
     markers = [(COMMIT, False)] * 20_000
