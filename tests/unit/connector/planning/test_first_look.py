@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -109,10 +110,15 @@ def test_a_query_that_takes_messages_by_headers_goes_past_the_others(look) -> No
 def test_deletes_alone_are_no_rows_of_a_record_type(look) -> None:
     """They may be those of another type: so they are counted beside what cannot be read."""
     with serving() as registry:
-        _, (told,) = look(
-            [Range("orders", 0, 0, 10)], messages(DELETE, DELETE, BAD), value__format="avro-confluent",
-            **{"value.avro-confluent.url": registry.url, "scan.record-names": "Order"},
-        )  # fmt: skip
+        given = {
+            "value.format": "avro-confluent",
+            "value.avro-confluent.url": registry.url,
+            "scan.record-names": "Order",
+        }
+        place = Range("orders", 0, 0, 10)
+
+        assert look([place], messages(DELETE, DELETE), **given) == ([ANY], [])
+        _, (told,) = look([place], messages(DELETE, DELETE, BAD), **given)
 
     assert "1 cannot be read: " in told
     assert "2 are deletes" in told

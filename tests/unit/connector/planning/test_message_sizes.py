@@ -68,6 +68,15 @@ def test_a_new_partition_begins_with_a_thousand_messages():
     assert batches.next() == [3200, 800]
 
 
+def test_an_empty_partition_begins_when_it_has_messages():
+    """As long as it is empty nothing is known of it."""
+    batches = Batches(of_size(10), 5000, 0, limit=40_000)
+    batches.next()
+    batches.cluster.produce("t", 1, 3000)
+
+    assert batches.next() == [3200, 800]
+
+
 def test_large_messages_are_seen_before_the_first_batch():
     """A thousand of them would be far too much."""
     batches = Batches(of_size(5000), 5000, limit=40_000)

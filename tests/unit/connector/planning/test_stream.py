@@ -481,7 +481,7 @@ def test_min_offsets_per_trigger_waits_no_longer_than_max_trigger_delay(there):
     there.clock.now += 9
 
     assert not query.trigger()
-    there.clock.now += 2
+    there.clock.now += 1
     assert query.trigger()
 
 

@@ -47,3 +47,20 @@ def test_only_what_is_known_to_be_of_another_type_is_passed_over(
         kept = WantedRecords(table_to_read(columns, options), options).of(batch)
 
     assert len(kept) == int(is_kept)
+
+
+def test_tombstones_of_a_format_whose_keys_are_not_read_are_kept() -> None:
+    """Nothing says of which type they are, and they become no rows."""
+    with serving() as registry:
+        given = table_options(
+            key__format=None,
+            value__format="debezium-avro-confluent",
+            **{"value.debezium-avro-confluent.url": registry.url, "scan.record-names": "Order"},
+        )
+        options = read_options(given, format_options, stream=True)
+        columns = StructType().add("id", "long").add("_change_type", "string")
+        batch = RawBatch("orders", 0, BytesColumn.of([b"k"]), BytesColumn.of([None]), [0])
+
+        kept = WantedRecords(table_to_read(columns, options), options).of(batch)
+
+    assert len(kept) == 1

@@ -30,11 +30,12 @@ from pyspark.sql.types import (
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.writing.row_encoding import Changes, RowEncoder
 from pyspark_upsert_kafka.core.errors import EncodeError
-from pyspark_upsert_kafka.core.metadata import METADATA
+from pyspark_upsert_kafka.core.metadata import METADATA, Detail
 from pyspark_upsert_kafka.core.options.write import write_options
 from pyspark_upsert_kafka.core.table import table_to_write
 from tests.table_options import table_options
 from tests.unit.formats.protobuf.codecs import descriptor_file
+from tests.unit.registry.fake_registry import serving
 from tests.unit.spark_arrow import spark_array
 
 UTC = timezone.utc
@@ -303,6 +304,27 @@ def test_headers_as_list_and_as_map() -> None:
     rows = [(1, [("a", b"1"), ("b", None)]), (2, []), (3, None)]
     messages = encoded([ID, mapped], rows, **{"metadata.h": "headers"}).messages
     assert messages.headers == [[("a", b"1"), ("b", None)], [], None]
+
+
+def test_a_header_that_names_the_schema_takes_the_place_of_a_rows_own() -> None:
+    """Behind the row's others; a tombstone has no value, and so none."""
+    name = Detail.VALUE_SCHEMA_ID.value
+    own = [{"key": "x", "value": b"1"}, {"key": name, "value": b"of another schema"}]
+    rows = [(1, "+I", own), (2, "+I", None), (3, "-D", own)]
+    with serving() as registry:
+        registry.answers["/subjects/t-value/versions"] = [(200, {"id": 6})]
+        options = {
+            "value.avro-confluent.url": registry.url,
+            "value.avro-confluent.auto.register.schemas": "true",
+            "value.avro-confluent.schema-id-location": "header",
+        }
+
+        changes = encoded(
+            [ID, KIND, ("_headers", HEADERS)], rows, value__format="avro-confluent", **options
+        )
+
+    ours = (name, b"\0\0\0\0\6")
+    assert changes.messages.headers == [[("x", b"1"), ours], [ours], [("x", b"1")]]
 
 
 @pytest.mark.parametrize("headers", [[None], [{"key": None, "value": b"1"}]])
