@@ -292,4 +292,16 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "pass",
         "the column that is made of its values is the same; this is the fast way",
     ),
+    Equivalent(
+        "connector/reading/message_rows.py",
+        "return _null_where_bad(column, selection) if self._keep_bad and selection.bad else column",
+        "return _null_where_bad(column, selection) if self._keep_bad or selection.bad else column",
+        "without bad messages nothing becomes NULL, and where they are not kept they have no rows",
+    ),
+    Equivalent(
+        "kafka/raw_batch.py",
+        "last = [dict(each) for each in self.headers] if wanted and any(self.headers) else []",
+        "last = [dict(each) for each in self.headers] if wanted or any(self.headers) else []",
+        "nothing is taken out where nothing is wanted, or where there are no headers; this is the fast way",
+    ),
 )

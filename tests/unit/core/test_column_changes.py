@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import DataType, StructType
 
-from pyspark_upsert_kafka.core.column_changes import AddedColumn, field_named, fits, needed
+from pyspark_upsert_kafka.core.column_changes import AddedColumn, field_named, fits, lacking, needed
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 
 
@@ -96,3 +96,25 @@ def test_the_exact_spelling_comes_first() -> None:
     assert field_named("id", both).name == "id"
     assert field_named("Id", both).name == "ID"
     assert field_named("x", both) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "read", "exempt", "columns"),
+    [
+        ("id BIGINT, name STRING", "id BIGINT, name STRING", (), []),
+        ("id BIGINT NOT NULL", "id BIGINT", (), []),
+        ("id BIGINT", "ID BIGINT NOT NULL", (), ["id NULL (here NOT NULL)"]),
+        ("id BIGINT", "ID BIGINT NOT NULL", ("ID",), []),
+        ("id BIGINT NOT NULL", "id BIGINT NOT NULL", (), []),
+        ("id BIGINT, tier INT", "id BIGINT", (), ["tier INT"]),
+        ("id BIGINT", "id INT NOT NULL", (), ["id BIGINT (here INT)"]),
+        ("id STRING", "id INT", (), []),
+    ],
+)
+def test_what_a_query_lacks(
+    written: str, read: str, exempt: tuple[str, ...], columns: list[str]
+) -> None:
+    """New columns, wider types, and values that may be NULL by now, unless the column is NOT NULL whatever messages have."""
+    found = lacking(spark_columns(written), spark_columns(read), exempt)
+
+    assert [*found.values()] == columns

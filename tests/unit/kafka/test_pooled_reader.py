@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.kafka.pooled_reader import (
     SMALL_FETCH,
     FetchSizes,
     FirstSmallFetcher,
+    LentClients,
 )
 from pyspark_upsert_kafka.kafka.range_fetch import BATCH_BYTES, Fetched
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
@@ -374,3 +375,16 @@ def test_of_a_topic_that_is_tried_no_small_fetch_is_made(
     monkeypatch.setattr(Reader, "_pool", Pool(lambda _: None))
 
     assert SMALL_FETCH not in opened(reader())
+
+
+def test_clients_that_are_replaced_are_closed_at_once():
+    """They failed: nobody is lent one again, and none is open beside the new one for as long as the range is read."""
+    closed, names = [], iter(["first", "rest", "new"])
+    clients = LentClients(Pool(closed.append))
+    clients.take("small", lambda: next(names))
+    clients.take("large", lambda: next(names))
+
+    assert clients.replace("large", lambda: next(names)) == "new"
+    assert sorted(closed) == ["first", "rest"]
+    clients.discard()
+    assert closed[2:] == ["new"]
