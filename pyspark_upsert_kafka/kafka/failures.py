@@ -176,8 +176,7 @@ class ClientErrors:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        self.shown: Callable[[str], str] = OutsideText(settings).shown
-        """Makes what the client or a broker says fit to be shown."""
+        self._outside = OutsideText(settings)
         self.tokens: LoginTokens | None = None
         """By which the client logs in; None = in another way, or the client asks for them itself."""
         self.gives_tokens: LoginTokens | None = None
@@ -185,6 +184,11 @@ class ClientErrors:
         self._lock = threading.Lock()
         self._refusals = 0
         self.clear()
+
+    def shown(self, text: str) -> str:
+        """What the client or a broker says, fit to be shown."""
+        tokens = self.gives_tokens or self.tokens
+        return self._outside.shown(text if tokens is None else tokens.without_tokens(text))
 
     def clear(self) -> None:
         """Forgets the errors of an earlier task."""

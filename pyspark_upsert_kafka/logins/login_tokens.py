@@ -7,11 +7,12 @@ good, that is a warning; then it is an error, which never shows a token.
 from __future__ import annotations
 
 import logging
-import math
 import os
 import re
+import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYetError
@@ -50,6 +51,9 @@ _LOOK_S = 1.0
 
 _MOST_HANGING = 4
 """A provider that hangs in so many calls is not called again: each has a thread."""
+
+_KEPT, _BEGIN = 4, 16
+"""So many tokens are known that are not to be shown, and that so many characters are the begin of one."""
 
 _LATEST = 1e11
 """Seconds since 1970 that are no time of a token, but milliseconds."""
@@ -164,6 +168,7 @@ class LoginTokens:
         self._clock, self._deadline_s = clock, deadline_s
         self._asking, self._lock = threading.Lock(), threading.Lock()
         self._token: Token | None = None
+        self._lately: deque[str] = deque(maxlen=_KEPT)
         self._failure: _NoTokenError | None = None
         self._due = self._end = _Moment.after(0.0, clock)
         self._answers = self._failed = 0
@@ -242,6 +247,20 @@ class LoginTokens:
         until = "" if self._token is None else f", good until {_time(self._token.expires_at)}"
         return f"the token is from the provider {self.provider!r}{until}; the clock here says {_time(self._clock.time())}"
 
+    def without_tokens(self, text: str) -> str:
+        """What somebody says who knows the tokens, as a broker does, without those of lately, also where one is cut."""
+        tokens, at = tuple(self._lately), 0
+        while (
+            at := min(
+                (found for token in tokens if (found := text.find(token[:_BEGIN], at)) >= 0),
+                default=-1,
+            )
+        ) >= 0:
+            end = at + max(_common(text[at:], token) for token in tokens)
+            text = f"{text[:at]}***{text[end:]}"
+            at += 3
+        return text
+
     @property
     def is_idle(self) -> bool:
         """Whether nobody needs them."""
@@ -283,6 +302,7 @@ class LoginTokens:
         life_s = token.expires_at - self._clock.time()
         with self._lock:
             self._token, self._failure = token, None
+            self._lately.append(token.text)
             self._end = _Moment.after(life_s, self._clock)
             self._due = _Moment.after(_USED_SHARE * life_s, self._clock)
             self._failed = 0
@@ -328,12 +348,11 @@ class LoginTokens:
         return answer.result()
 
     def _raised(self, error: BaseException) -> _NoTokenError:
-        text = str(error) if self._token is None else str(error).replace(self._token.text, "***")
-        said = self._shown(text).strip().removesuffix(".")
+        text, passes = _told(error)
+        said = self._shown(self.without_tokens(text)).strip().removesuffix(".")
         if is_about_time(said):
             said += f"; the clock here says {_time(self._clock.time())}"
         name = type(error).__name__.lstrip("_")
-        passes = bool(getattr(error, "retriable", True))
         is_named = said.startswith(name)  # as kafka-python's errors begin
         return _NoTokenError(
             said if is_named else f"{name}: {said}" if said else name, passes=passes
@@ -351,7 +370,7 @@ class LoginTokens:
                 f"expected a token of letters, digits and -._~+/, but is {_kind(text)}"
             )
         self._check_time(expires_at)
-        if not isinstance(principal or "", str):
+        if not isinstance(principal or "", str) or not (principal or "").isprintable():
             raise _NoTokenError(f"expected a principal as text, but is {_kind(principal)}")
         if not _are_extensions(extensions or {}):
             raise _NoTokenError(
@@ -364,15 +383,30 @@ class LoginTokens:
             raise _NoTokenError(
                 f"expected its end in seconds since 1970, but is {_kind(expires_at)}"
             )
-        if not math.isfinite(expires_at) or expires_at >= _LATEST:
+        if not -_LATEST < expires_at < _LATEST:
+            seen = "more than that" if abs(expires_at) > sys.float_info.max else f"{expires_at:g}"
             raise _NoTokenError(
-                f"expected its end in seconds since 1970, but is {expires_at:g}; are these milliseconds?"
+                f"expected its end in seconds since 1970, but is {seen}; are these milliseconds?"
             )
         now = self._clock.time()
         if expires_at <= now:
             raise _NoTokenError(
                 f"its token has ended at {_time(expires_at)}, and the clock here says {_time(now)}"
             )
+
+
+def _common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _told(error: BaseException) -> tuple[str, bool]:
+    """What an error of a provider says, and whether asking again may help."""
+    try:
+        return str(error), bool(getattr(error, "retriable", True))
+    except Exception:  # noqa: BLE001 - it is code of somebody else, which cannot even tell what is wrong
+        return "", True
 
 
 def _are_extensions(extensions: object) -> bool:

@@ -143,7 +143,7 @@ class TokenEndpoint:
     def _token_in(self, answer: bytes, began: float) -> tuple[str, float]:
         try:
             found = json.loads(answer)
-            token = str(found["access_token"])
+            token = _text(found["access_token"])
             # How long it lives does not depend on whose clock is right, as the time in it does.
             if (life_s := _positive(found.get("expires_in"))) is not None:
                 return token, began + life_s
@@ -227,6 +227,13 @@ def _unsecured(claims: Mapping[str, str], now: float) -> tuple[str, float]:
 
 def _encoded(part: Mapping[str, Any]) -> str:
     return base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode()
+
+
+def _text(value: object) -> str:
+    """The value, if it is a text. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _positive(value: object) -> float | None:

@@ -153,20 +153,23 @@ def call(  # noqa: PLR0913
         until = Deadline(max(deadline, time.monotonic() + silent_s), silent_s)
         try:
             return _answer(access, action, asked, until)
-        except ClientError as error:
-            code, said = str(error.response.get("Error", {}).get("Code")), _said(error)
+        except (BotoCoreError, ClientError, ResponseParserError, *_UNREADABLE) as error:
+            seen = error
+        # From here on, so that what it says is nowhere in the chain of what is raised as it was said.
+        if isinstance(seen, ClientError):
+            code, said = str(seen.response.get("Error", {}).get("Code")), _said(seen)
             if code in refusals:
-                raise refusals[code](said) from None
-            if not _is_busy(error, code):
-                raise _refused(access, action, code, said, on) from None
-        except BotoCoreError as error:
-            said = _shown(str(error)).rstrip(".")
-            _raise_if_final(access, error, said)
-        except (ResponseParserError, *_UNREADABLE) as error:
-            said = _shown(f"{type(error).__name__}: {error}").rstrip(".")
+                raise refusals[code](said)
+            if not _is_busy(seen, code):
+                raise _refused(access, action, code, said, on)
+        elif isinstance(seen, BotoCoreError):
+            said = _shown(str(seen)).rstrip(".")
+            _raise_if_final(access, seen, said)
+        else:
+            said = _shown(f"{type(seen).__name__}: {seen}").rstrip(".")
             raise BrokerError(
                 f"{access} gives an answer to {action} that cannot be read: {said}. {_is_it_glue(access)}"
-            ) from None
+            )
         pause_s = patience.backoff.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:
             break

@@ -96,6 +96,7 @@ def request(  # noqa: PLR0913
         silent_s = patience.silent_s
         until = Deadline(max(deadline, time.monotonic() + silent_s), silent_s)
         lost: RetriableBrokerError | None = None
+        seen: object = None
         try:
             asked = Request(url + path, data, headers)  # noqa: S310 - http(s) only
             return _found(sent.answer(asked, tls, until))
@@ -103,11 +104,13 @@ def request(  # noqa: PLR0913
             lost = error  # who gives tokens is away, and is waited for as the registry is
         except (_RefusalError, OSError, HTTPException) as error:
             seen = getattr(error, "reason", error)
+        # From here on, so that what it says is nowhere in the chain of what is raised as it was said.
+        if seen is not None:
             said = sent.shown(str(seen) or type(seen).__name__).rstrip(".")
             if isinstance(seen, _RefusalError) and seen.by_a_registry and seen.status in refusals:
-                raise refused(f"{refusals[seen.status]} ({url}: {said}).") from None
+                raise refused(f"{refusals[seen.status]} ({url}: {said}).")
             if no_path is not None and isinstance(seen, _RefusalError) and seen.status == 404:
-                raise no_path(f"{url}: {said}") from None
+                raise no_path(f"{url}: {said}")
             _raise_if_fatal(access, url, seen, said, sent)
         pause_s = patience.backoff.pause_s(attempt)
         if time.monotonic() + pause_s >= deadline:

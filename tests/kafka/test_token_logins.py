@@ -24,6 +24,7 @@ from pyspark_upsert_kafka.kafka import native
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.logins.login_tokens import Token
 from tests import given_tokens
+from tests.chains import texts_of
 from tests.conftest import Broker
 from tests.kafka.conftest import (
     CLIENTS,
@@ -292,8 +293,8 @@ def test_a_session_that_ends_within_a_transaction(broker: Broker) -> None:
 def test_a_token_of_another_audience(broker: Broker, client: str, caplog) -> None:
     """What the broker says is told, with whose token it is and what the clocks say; the token is not."""
 
-    def refuse(_: str) -> float:
-        raise RefusedError("audience 'api' is not mine")
+    def refuse(token: str) -> float:
+        raise RefusedError(f"audience 'api' is not mine in {token}")
 
     config = f"opaque=s3cr3t-t0ken {config_of()}"
     server, edge = before(broker, client, config, refuse)
@@ -311,7 +312,7 @@ def test_a_token_of_another_audience(broker: Broker, client: str, caplog) -> Non
     assert "the token is from the provider 'tests.given_tokens:token', good until 20" in text
     assert "; the clock here says 20" in text
     assert type(error.value) is BrokerError
-    assert "s3cr3t" not in caplog.text + str(error.value)
+    assert "s3cr3t" not in caplog.text + texts_of(error.value)
 
 
 @pytest.mark.every_client

@@ -221,11 +221,15 @@ class WithoutSecrets:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._shown = OutsideText(config).shown
+        self._outside, self._tokens = OutsideText(config), config.get(TOKENS)
 
     def log(self, level: int, text: str, *arguments: str) -> None:
         """Logs what may be shown of it; confluent-kafka asks for no other method."""
         client_log.log(level, text, *map(self._shown, arguments))
+
+    def _shown(self, text: str) -> str:
+        tokens = self._tokens
+        return self._outside.shown(text if tokens is None else tokens.without_tokens(text))
 
 
 class _RateLimit(logging.Filter):

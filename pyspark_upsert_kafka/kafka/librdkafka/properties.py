@@ -86,7 +86,10 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     _check_identity(given)
     if given.get("security.protocol", "").upper().endswith("SSL"):  # else nobody reads them
         key_stores.check_pem_files(PREFIX, given)
-    config = {"client.id": f"pyspark-upsert-kafka-{role}", "logger": WithoutSecrets(given)}
+    config = {
+        "client.id": f"pyspark-upsert-kafka-{role}",
+        "logger": WithoutSecrets({**given, TOKENS: tokens}),
+    }
     if tokens is not None:
         config[TOKENS] = tokens
     config = {**config, **_reconnecting(given), **ours, **given}

@@ -113,6 +113,18 @@ class RefusedError(Exception):
     retriable = False
 
 
+class SpeechlessError(Exception):
+    """What a provider raises whose own code is broken."""
+
+    @property
+    def retriable(self) -> bool:
+        """Not even this."""
+        raise KeyError("retriable")
+
+    def __str__(self) -> str:
+        raise RuntimeError(SECRET)
+
+
 MISBEHAVIOURS: dict[str, tuple[Callable[[], object], str]] = {
     "raises": (raising(KeyError("no such role")), r"KeyError: 'no such role'\."),
     "raises without a text": (raising(ValueError()), r"ValueError\."),
@@ -122,6 +134,7 @@ MISBEHAVIOURS: dict[str, tuple[Callable[[], object], str]] = {
         raising(ValueError(f"refused pst, Bearer abc1234567=, {SECRET} and {SECRET[:30]}")),
         r"ValueError: refused \*\*\*, Bearer \*\*\*, \*\*\* and \*\*\*\.",
     ),
+    "raises what cannot say anything": (raising(SpeechlessError()), r"SpeechlessError\."),
     "hangs": (hangs, r"no answer within 0\.2 seconds\."),
     "gives nothing": (lambda: None, r"but is of the type NoneType\."),
     "gives the token alone": (lambda: SECRET, r"but is a text with other characters\."),
@@ -136,10 +149,15 @@ MISBEHAVIOURS: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "gives a life": (lambda: (SECRET, 3600), r"has ended at 1970-01-01T01:00:00Z, and"),
     "gives milliseconds": (lambda: (SECRET, NOW * 1000), r"are these milliseconds\?"),
+    "gives a huge number": (lambda: (SECRET, 10**400), r"seconds since 1970, but is more than that;"),
+    "gives a huge time before": (lambda: (SECRET, -1e308), r"seconds since 1970, but is -1e\+308;"),
+    "gives a time that is none": (lambda: (SECRET, float("nan")), r"seconds since 1970, but is nan;"),
     "gives no end": (lambda: (SECRET, float("inf")), r"expected its end in seconds"),
     "gives no number": (lambda: (SECRET, None), r"seconds since 1970, but is of the type NoneType\."),
     "gives a time as text": (lambda: (SECRET, "1769860900"), r"seconds since 1970, but is a text"),
     "gives a principal of bytes": (lambda: (SECRET, NOW + 900, b"ana"), r"a principal as text"),
+    "gives a principal with a NUL": (lambda: (SECRET, NOW + 900, "a\0na"), r"a principal as text"),
+    "gives a principal that is no Unicode": (lambda: (SECRET, NOW + 900, "\ud800"), r"a principal as text"),
     "gives extensions as a list": (lambda: (SECRET, NOW + 900, "", [1]), r"extensions as a dict"),
     "gives an extension 'auth'": (
         lambda: (SECRET, NOW + 900, "", {"auth": SECRET}),
@@ -224,6 +242,19 @@ def test_a_token_is_starred_out_whatever_it_looks_like(
 
     with pytest.raises(RetriableBrokerError, match=r"ValueError: \*\*\* is revoked\."):
         tokens.token()
+
+
+def test_what_a_broker_repeats_of_a_token(tokens: LoginTokens, clock: MovedClock) -> None:
+    """Nothing of it is shown: of the one before neither, nor where what the broker says was cut within one."""
+    first = tokens.token().text
+    clock.now += 90
+    tokens.renew_if_due()
+    second = tokens.token().text
+    said = f"{first} was good, {second} is not: {second[:30]}"
+
+    assert first != second
+    assert tokens.without_tokens(said) == "*** was good, *** is not: ***"
+    assert tokens.without_tokens("no token") == "no token"
 
 
 def test_all_that_a_provider_may_give(tokens: LoginTokens, provider: Provider, clock) -> None:
