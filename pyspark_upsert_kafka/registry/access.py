@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.masking import resolve
+from pyspark_upsert_kafka.core.options.parsers import http_parts
 from pyspark_upsert_kafka.registry.token_login import TokenLogin
 
 _EXPECTED = (
@@ -48,13 +49,8 @@ def addresses(value: str) -> Addresses:
 
 
 def _split(address: str) -> SplitResult:
-    """The parts of an address; what the parser says of another text would show a password in it."""
-    try:
-        parts = urlsplit(address)
-        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        raise ValueError(_EXPECTED) from None
-    if not sound or parts.query or parts.fragment or "@" in parts.path:
+    parts = http_parts(address)
+    if parts is None or parts.query or parts.fragment or "@" in parts.path:
         raise ValueError(_EXPECTED)
     return parts
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import Option
-from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, one_of, text
+from pyspark_upsert_kafka.core.options.parsers import any_text, boolean, http_parts, one_of, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.registry.glue_request import GlueAccess
 
@@ -26,12 +25,8 @@ def _name(value: str) -> str:
 
 
 def _endpoint(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        sound = False
-    if not sound or "@" in value or parts.query or parts.fragment:
+    parts = http_parts(value)
+    if parts is None or "@" in value or parts.query or parts.fragment:
         raise ValueError(
             "expected an address such as 'https://vpce-0a1b.glue.eu-central-1.vpce.amazonaws.com', without a user or password"
         )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.given import missing_options
-from pyspark_upsert_kafka.core.options.parsers import boolean, one_of, text
+from pyspark_upsert_kafka.core.options.parsers import boolean, http_parts, one_of, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
 from pyspark_upsert_kafka.registry.access import Access, Addresses, addresses
 from pyspark_upsert_kafka.registry.token_login import TokenLogin
@@ -24,13 +23,8 @@ _URL_COMPLAINT = "Invalid value for option '{name}': {expected}."
 
 def _token_endpoint(value: str) -> str:
     """The address of a token endpoint, without user and password: a client has an id and a secret."""
-    try:
-        parts = urlsplit(value)
-        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        sound = False
     if (
-        not sound
+        http_parts(value) is None
         or "@" in value
         or "#" in value
         or not value.isascii()

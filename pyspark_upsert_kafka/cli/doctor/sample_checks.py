@@ -58,7 +58,7 @@ def check_sample(facts: SampleFacts | NotSeen, options: ReadOptions) -> list[Fin
 def _chosen(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
     """Whether the messages that options ask for are there."""
     found: list[Finding] = []
-    if options.headers and facts.passed_over and not facts.messages:
+    if options.wanted_headers and facts.passed_over and not facts.messages:
         text = (
             f"No message of the sample, of {facts.passed_over:,}, has the headers of 'scan.headers'"
         )

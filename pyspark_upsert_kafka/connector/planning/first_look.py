@@ -79,7 +79,7 @@ def warn_of_no_rows(table: Table, options: ReadOptions, ranges: Sequence[Range])
 
 
 def _goes_on(options: ReadOptions) -> bool:
-    return bad_messages(options) == "skip" or bool(options.record_names or options.headers)
+    return bad_messages(options) == "skip" or bool(options.record_names or options.wanted_headers)
 
 
 def _warnings(table: Table, options: ReadOptions, ranges: Sequence[Range]) -> Iterator[str]:
@@ -121,7 +121,7 @@ def _text(options: ReadOptions, ranges: Sequence[Range], seen: _Seen, others: li
     found = []
     passed = seen.messages - seen.kept
     if passed:
-        by = {"scan.record-names": options.record_names, "scan.headers": options.headers}
+        by = {"scan.record-names": options.record_names, "scan.headers": options.wanted_headers}
         found.append(
             f"{passed:,} are skipped by {shown_names([n for n, given in by.items() if given])}"
         )

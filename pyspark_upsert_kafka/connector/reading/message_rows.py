@@ -153,7 +153,7 @@ class RowDecoder:
         # Unreadable headers are an error only where headers are shown or sent on, or say what or how messages are read.
         self._wants_headers = (
             options.sends_dead_letters
-            or bool(options.headers)
+            or bool(options.wanted_headers)
             or bool(wanted_schema_ids(key, value))
             or any(column.key in HEADERS for column in table.metadata)
         )

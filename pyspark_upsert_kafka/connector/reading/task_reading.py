@@ -160,7 +160,7 @@ class ChangeReader:
 
     def _chosen(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         """The messages that are read, as if there were no others."""
-        found = with_headers(batches, self.options.headers)
+        found = with_headers(batches, self.options.wanted_headers)
         records = wanted_records(self.table, self.options)
         return found if records is None else filter(len, map(records.of, found))
 
@@ -332,7 +332,7 @@ def wanted_details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     shown = (ALL_METADATA[column.key].detail for column in table.metadata)
     wanted = frozenset(detail for detail in shown if detail is not None)
     wanted |= wanted_schema_ids(read_key_side(table, options), read_value_side(table, options))
-    if options.headers:
+    if options.wanted_headers:
         wanted |= {Detail.HEADERS}
     if options.merges_partitions:
         wanted |= {Detail.TIMESTAMP}

@@ -158,7 +158,7 @@ class ReadOptions:
         read_committed: Whether messages of open and aborted transactions are left out.
         warnings: What is logged when the read is planned.
         table_first: Whether the first batch of a new stream is the table (``scan.startup.mode`` = ``full``).
-        headers: What headers a message must have to be read; empty = all messages are read.
+        wanted_headers: What headers a message must have to be read; empty = all messages are read.
         record_names: Of which record types a message must be to be read; empty = all messages are read.
         takes_filters: Whether a batch reads only what the filters of its query leave.
         key_partitioner: Which hash of a key's bytes gives its partition; None = a key may be in any.
@@ -184,7 +184,7 @@ class ReadOptions:
     read_committed: bool
     warnings: tuple[str, ...] = ()
     table_first: bool = False
-    headers: WantedHeaders = ()
+    wanted_headers: WantedHeaders = ()
     record_names: tuple[str, ...] = ()
     takes_filters: bool = False
     key_partitioner: Literal["murmur2"] | None = None

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
 
 from pyspark_upsert_kafka.core.clock import epoch_ms
 
@@ -51,6 +52,22 @@ def _address(value: str) -> None:
 
 def _is_port(text: str) -> bool:
     return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
+
+
+def http_parts(address: str) -> SplitResult | None:
+    """The parts of an address of HTTP or HTTPS; None = it is none, has no host, or a port that cannot be.
+
+    What `urlsplit` says of such a text would show a password in it.
+
+    >>> http_parts("https://registry:8081/a").hostname, http_parts("registry:8081"), http_parts("http://registry:0")
+    ('registry', None, None)
+    """
+    try:
+        parts = urlsplit(address)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if sound else None
 
 
 def any_text(value: str) -> str:

@@ -85,7 +85,7 @@ def read_options(raw: Mapping[str, str], formats: FormatOptions, *, stream: bool
         read_committed=values["properties.isolation.level"] == "read_committed",
         warnings=given.warnings,
         table_first=mode_of_start == TABLE_FIRST,
-        headers=values["scan.headers"] or (),
+        wanted_headers=values["scan.headers"] or (),
         record_names=values["scan.record-names"] or (),
         takes_filters=values["scan.filter-pushdown"] is not None,
         key_partitioner=values["scan.key-partitioner"],

@@ -249,7 +249,7 @@ OF_GROUP = replace(
             {"end": Position("specific-offsets", offsets=((0, 42),))},
         ),
         ({"scan.schema-changes": "restart"}, {"new_columns": "restart"}),
-        ({"scan.headers": "type=Order"}, {"headers": (("type", b"Order"),)}),
+        ({"scan.headers": "type=Order"}, {"wanted_headers": (("type", b"Order"),)}),
         ({"scan.record-names": "a.Order; Refund;Refund"}, {"record_names": ("a.Order", "Refund")}),
         ({"scan.topic-partition-discovery.interval": "0"}, {"discovery_interval_s": 0.0}),
         ({"scan.topic-partition-discovery.interval": "1 min"}, {"discovery_interval_s": 60.0}),
