@@ -11,8 +11,7 @@ from pyspark_upsert_kafka.core.options.catalog import Option
 from pyspark_upsert_kafka.core.options.given import missing_options
 from pyspark_upsert_kafka.core.options.parsers import boolean, http_parts, one_of, text
 from pyspark_upsert_kafka.formats.codec import CodecSpec
-from pyspark_upsert_kafka.registry.access import Access, Addresses, addresses
-from pyspark_upsert_kafka.registry.token_login import TokenLogin
+from pyspark_upsert_kafka.registry.access import Access, Addresses, TokenLogin, addresses
 
 _OLDER = ("url", "subject", "schema")
 """Options that Flink called ``schema-registry.<name>`` before, and still takes under that name."""
