@@ -133,11 +133,11 @@ def changes_by_key(
 
     Returns:
         The same columns, and a struct: ``has_row`` (else the row of the key is deleted, and only the key counts),
-        ``is_deleted`` (the last change is a delete), ``places`` (the lowest and the highest, if the key has changes in several
-        partitions), and the order of some changes, by which older ones are known: that of the ``last`` change, of the one that
-        has the ``row``, and of those that have ``sent`` the values of `partial_columns` (NULL = the table's value stays). An order
-        has ``s0``, ``s1``, ... (of the sequence), ``time`` if there are timestamps, ``partition``, and ``topic`` if there is a column of
-        topics.
+        ``is_deleted`` (the last change is a delete), ``is_reborn`` (the row was deleted before its last change, where a delete
+        deletes it), ``places`` (the lowest and the highest, if the key has changes in several partitions), and the order of some
+        changes, by which older ones are known: that of the ``last`` change, of the one that has the ``row``, and of those that
+        have ``sent`` the values of `partial_columns` (NULL = the table's value stays). An order has ``s0``, ``s1``, ... (of the
+        sequence), ``time`` if there are timestamps, ``partition``, and ``topic`` if there is a column of topics.
     """
     from pyspark.sql import functions as f
 
@@ -263,16 +263,23 @@ def _last(known: DataFrame, columns: ChangeColumns, flags: str) -> DataFrame:
 
     newest = [*newest_first(columns, f"{flags}_time"), f.desc(f"{flags}_kind")]
     by_key = Window.partitionBy(*map(quoted, columns.keys)).orderBy(*newest)
-    number, places = f"{flags}_number", f"{flags}_places"
+    number, places, deletes = f"{flags}_number", f"{flags}_places", f"{flags}_deletes"
+    has_row = f.col(f"{flags}_kind") == _UPSERT
+    message = f.struct(*columns.place, columns.offset)
+    # The upsert of a message stands before its delete of the same key, which has not deleted it.
+    is_beside = f.coalesce(f.lag(message).over(by_key) == message, f.lit(False))
     numbered = known.select(
         "*",
         f.row_number().over(by_key).alias(number),
         places_of_key(columns, by_key).alias(places),
+        (~has_row & ~is_beside).alias(deletes),
     )
-    has_row = f.col(f"{flags}_kind") == _UPSERT
+    of_key = by_key.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    numbered = numbered.withColumn(deletes, f.max(deletes).over(of_key))
     flag = f.struct(
         has_row.alias("has_row"),
         (~has_row).alias("is_deleted"),
+        (has_row & f.col(deletes)).alias("is_reborn"),
         f.col(places).alias("places"),
         f.col(f"{flags}_order").alias("last"),
     )
@@ -315,6 +322,7 @@ def _laid_over(
         whole.alias(f"{flags}_whole"),
         f.first(f.when(is_upsert, row), ignorenulls=True).over(all_of_key).alias(f"{flags}_row"),
         places_of_key(columns, in_order).alias(f"{flags}_places"),
+        f.max(~is_upsert).over(all_of_key).alias(f"{flags}_deletes"),
         *(
             f.first(sends(name), ignorenulls=True)
             .over(all_of_key)
@@ -339,6 +347,7 @@ def _laid_over(
     flag = f.struct(
         has_row.alias("has_row"),
         (~is_upsert).alias("is_deleted"),
+        (is_upsert & f.col(f"{flags}_deletes")).alias("is_reborn"),
         f.col(f"{flags}_places").alias("places"),
         order.alias("last"),
         row.getField("order").alias("row"),

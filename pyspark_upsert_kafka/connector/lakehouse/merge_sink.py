@@ -32,6 +32,7 @@ from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
 )
 from pyspark_upsert_kafka.connector.lakehouse.merge_settings import (
     DELETED_COLUMN,
+    Deletes,
     MergeSettings,
     merge_settings,
 )
@@ -341,9 +342,11 @@ class _Batch:
             for name, field in stored.items()
         )  # fmt: skip
         view = f"merge_sink_{uuid.uuid4().hex}"
-        changes.select(*in_types_of_table, self.flags).createOrReplaceTempView(view)
+        merge = self._merge(view, stored, there)
+        again = [] if merge.again is None else [self._again().alias(merge.again)]
+        changes.select(*in_types_of_table, self.flags, *again).createOrReplaceTempView(view)
         try:
-            session.sql(self._merge(view, stored, there).statement())
+            session.sql(merge.statement())
         finally:
             session.catalog.dropTempView(view)
 
@@ -364,8 +367,27 @@ class _Batch:
             revives_empty=settings.ignores_nulls,
             sequence={stored[name].name: may_be_nan(stored[name].dataType) for name in self.sequence},
             is_whole_table=self.is_table,
+            again=self._again_name(stored, there),
             **self._known_place(stored),
         )  # fmt: skip
+
+    def _again_name(self, stored: Mapping[str, StructField], there: StructType) -> str | None:
+        """The column by which a row is there twice that was deleted and came again; None = it is updated.
+
+        The row that was deleted may have values in columns that the changes do not have, and a new row has none of them. Where the table
+        says when and where its row was changed, it may be newer than the delete: then the row is updated.
+        """
+        has_others = len(stored) < len(there)
+        if self.settings.deletes is not Deletes.HARD or not has_others or self._known_place(stored):
+            return None
+        return f"{self.flags}_again"
+
+    def _again(self) -> Column:
+        """Whether a row is there a second time; twice a row that was deleted and came again."""
+        from pyspark.sql import functions as f
+
+        once, twice = f.array(f.lit(False)), f.array(f.lit(False), f.lit(True))
+        return f.explode(f.when(f.col(f"{self.flags}.is_reborn"), twice).otherwise(once))
 
     def _known_place(self, stored: Mapping[str, StructField]) -> dict[str, Any]:
         """The columns of the table that say when and where its row was last changed; none unless it says both."""

@@ -38,6 +38,8 @@ class Merge:
             that was.
         place: The columns that have the partition of the row's last change, and its topic if both sides tell it.
         is_whole_table: Whether rows of other keys are deleted.
+        again: The column of the view that says that a row is there a second time, to be inserted once the first one has deleted the
+            row of its key; None = each key is there once.
     """
 
     table: str
@@ -54,10 +56,13 @@ class Merge:
     timestamp: str | None = None
     place: Sequence[str] = ()
     is_whole_table: bool = False
+    again: str | None = None
 
     def statement(self) -> str:
         """The MERGE statement, a clause a line."""
-        on = " AND ".join(f"t.{quoted(key)} = s.{quoted(key)}" for key in self.keys)
+        same = [f"t.{quoted(key)} = s.{quoted(key)}" for key in self.keys]
+        first = [] if self.again is None else [f"NOT s.{quoted(self.again)}"]
+        on = " AND ".join([*same, *first])
         begin = f"MERGE INTO {self.table} AS t USING {self.changes} AS s ON {on}"
         return "\n".join([begin, *_clauses(self)])
 
@@ -68,8 +73,10 @@ def _clauses(merge: Merge) -> Iterator[str]:
     matched = "WHEN MATCHED" if older is None else f"WHEN MATCHED AND NOT {older}"
     updated = {quoted(name): _new_value(name, merge) for name in merge.columns}
     inserted = {quoted(name): f"s.{quoted(name)}" for name in merge.columns}
+    is_reborn = None if merge.again is None else _flag(merge, "is_reborn")
     if merge.deletes is Deletes.HARD:
-        yield f"{matched} AND NOT {has_row} THEN DELETE"
+        goes = f"NOT {has_row}" if is_reborn is None else f"(NOT {has_row} OR {is_reborn})"
+        yield f"{matched} AND {goes} THEN DELETE"
     if merge.deleted_column is not None:
         deleted = quoted(merge.deleted_column)
         marked = {deleted: "true", **{quoted(name): f"s.{quoted(name)}" for name in merge.of_last_change}}  # fmt: skip
@@ -82,6 +89,8 @@ def _clauses(merge: Merge) -> Iterator[str]:
     is_marked = merge.deleted_column is not None and older is not None
     # A change that is older than the delete, and comes later, is then known to be older.
     is_inserted = "" if is_marked else f" AND {has_row}"
+    if is_reborn is not None:
+        is_inserted += f" AND (NOT {is_reborn} OR s.{quoted(str(merge.again))})"
     names, new = ", ".join(inserted), ", ".join(inserted.values())
     yield f"WHEN NOT MATCHED{is_inserted} THEN INSERT ({names}) VALUES ({new})"  # noqa: S608
     if merge.is_whole_table:

@@ -63,6 +63,19 @@ def test_what_a_delete_does(more: dict[str, object], statement: str) -> None:
     assert merge(**more).statement() == statement
 
 
+REBORN = """\
+MERGE INTO `lake`.`users` AS t USING changes AS s ON t.`id` = s.`id` AND NOT s.`_merge_again`
+WHEN MATCHED AND (NOT s.`_merge`.has_row OR s.`_merge`.is_reborn) THEN DELETE
+WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`name` = s.`name`
+WHEN NOT MATCHED AND s.`_merge`.has_row AND (NOT s.`_merge`.is_reborn OR s.`_merge_again`) \
+THEN INSERT (`id`, `name`) VALUES (s.`id`, s.`name`)"""
+
+
+def test_a_row_that_is_deleted_and_comes_again() -> None:
+    """Where the table has columns that the changes do not have: its row is deleted, and inserted by the same row a second time."""
+    assert merge(again="_merge_again").statement() == REBORN
+
+
 ABSENT = """\
 WHEN NOT MATCHED BY SOURCE AND NOT coalesce(t.`gone`, false) THEN UPDATE SET t.`gone` = true"""
 
