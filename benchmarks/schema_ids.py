@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.formats.registry_format import RegisteredSchema, Regis
 from pyspark_upsert_kafka.registry.framing import decoder_by_id, id_bytes
 from pyspark_upsert_kafka.registry.glue_framing import decoder_by_version, header_of
 
-_MESSAGES, _TIMES = 100_000, 15
+_MESSAGES, _TIMES = 100_000, 40
 _COLUMNS = StructType(
     [
         StructField("id", LongType(), False),

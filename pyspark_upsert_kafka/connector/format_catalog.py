@@ -17,6 +17,7 @@ from pyspark_upsert_kafka.core.errors import OptionError
 from pyspark_upsert_kafka.core.metadata import (
     CDC_FORMATS,
     DEBEZIUM_FORMATS,
+    ID_IS_SEEN,
     METADATA_OF_FORMATS,
     SCHEMA_IDS,
     Detail,
@@ -234,6 +235,15 @@ def side_of(
     if side == "key":
         return Side(key_format_beside(options.value_format.name, choice.name), spec)
     return Side(format_named(choice.name, side), spec)
+
+
+def seen_ids(*sides: Side | None) -> frozenset[Detail]:
+    """What tells a client that it need not look for the header of each message of these sides."""
+    return frozenset(
+        ID_IS_SEEN[SCHEMA_IDS[side.spec.side]]
+        for side in sides
+        if side is not None and side.format.with_schema_ids is not None and side.format.id_is_seen
+    )
 
 
 def wanted_schema_ids(*sides: Side | None) -> frozenset[Detail]:

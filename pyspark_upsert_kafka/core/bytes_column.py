@@ -143,6 +143,23 @@ def offsets_of(column: pa.LargeBinaryArray) -> Any:
     return np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]
 
 
+def first_bytes(column: pa.LargeBinaryArray) -> npt.NDArray[np.int16]:
+    r"""The first byte of each value of a column; 256 = it has none.
+
+    >>> import pyarrow as pa
+    >>> first_bytes(pa.array([b"\0a", b"", b"b"], pa.large_binary())).tolist()
+    [0, 256, 98]
+    """
+    import numpy as np
+
+    found = np.full(len(column), 256, np.int16)
+    bounds = offsets_of(column)
+    filled = bounds[:-1] < bounds[1:]
+    if filled.any():
+        found[filled] = np.frombuffer(column.buffers()[2], np.uint8)[bounds[:-1][filled]]
+    return found
+
+
 def not_utf8(messages: pa.BinaryArray | pa.LargeBinaryArray) -> npt.NDArray[np.bool_]:
     r"""Which messages are no texts in UTF-8. NULL counts as one that is.
 

@@ -53,10 +53,21 @@ class Detail(Enum):
     LEADER_EPOCH = "leader epoch"
     KEY_SCHEMA_ID = "__key_schema_id"
     VALUE_SCHEMA_ID = "__value_schema_id"
+    KEY_ID_IS_SEEN = "an id that a key begins with is seen"
+    VALUE_ID_IS_SEEN = "an id that a value begins with is seen"
 
 
 SCHEMA_IDS = {"key": Detail.KEY_SCHEMA_ID, "value": Detail.VALUE_SCHEMA_ID}
 """The values of these headers, by sides: there Confluent's serializers name the schema of a side, if not before its bytes."""
+
+ID_IS_SEEN = {
+    Detail.KEY_SCHEMA_ID: Detail.KEY_ID_IS_SEEN,
+    Detail.VALUE_SCHEMA_ID: Detail.VALUE_ID_IS_SEEN,
+}
+"""With one of these a client need not look for the header in messages of the side that begin with an id: nothing else begins so."""
+
+LAST_BYTE_OF_IDS = 1
+"""The highest byte that an id of Confluent's registry, or a GUID, begins with."""
 
 IN_HEADERS = frozenset({Detail.HEADERS, *SCHEMA_IDS.values()})
 """For which of them a client reads the headers of messages."""

@@ -220,6 +220,7 @@ class Format:
             and BrokerError if the registry does not answer. None = the format has no registry.
         with_schema_ids: Makes of messages, and the values of the header that names their schema, messages that the decoder
             reads, and says why headers are wrong, by the index of the message. None = no header names schemas.
+        id_is_seen: Whether no message begins as one with an id does, unless it has one: its header need not be looked for then.
         changes: Compiles the decoder of a CDC format, whose ``decoder`` and ``encoder`` only refuse; None = it is none.
         record_types: Gives, for a side, what tells the record types of its messages; None = messages do not say which they are of.
         columns_of_message: The columns that a message's own schema gives, for a table whose user gives none; None = this one says
@@ -236,6 +237,7 @@ class Format:
     fields: Callable[[bytes], Mapping[str, Any]] | None = None
     newest_schema: Callable[[CodecSpec], str] | None = None
     with_schema_ids: WithSchemaIds | None = None
+    id_is_seen: bool = False
     changes: Callable[[ChangeSpec], ChangeDecoder] | None = None
     record_types: Callable[[CodecSpec], RecordTypes] | None = None
     columns_of_message: Callable[[CodecSpec, bytes], StructType | None] | None = None

@@ -366,6 +366,7 @@ FORMAT = RegistryFormat(
     records,
     OPTIONS,
     fields=json_format.fields,
+    id_is_seen=True,
 )
 
 JSON_GLUE = replace(FORMAT, name="json-glue", registry="glue")

@@ -307,7 +307,9 @@ def _format(kind: _ProtobufFormat, registry: str) -> RegistryFormat:
 
 
 FORMAT = replace(
-    _format(_ProtobufFormat("proto-registry", INDEXES), "confluent"), is_after_id=_are_indexes
+    _format(_ProtobufFormat("proto-registry", INDEXES), "confluent"),
+    is_after_id=_are_indexes,
+    id_is_seen=True,  # no field has the number 0
 )
 
 PROTOBUF_GLUE = _format(_ProtobufFormat("protobuf-glue", NUMBER), "glue")

@@ -233,6 +233,7 @@ class RegistryFormat:
             whole.
         registry: The kind of its registry.
         is_after_id: Whether these bytes are what stands behind a schema's id in a header.
+        id_is_seen: Whether nothing that it writes begins with the byte 0 or 1, as an id does.
     """
 
     name: str
@@ -247,6 +248,7 @@ class RegistryFormat:
     complete: Callable[[Format], Format] | None = None
     registry: str = "confluent"
     is_after_id: Callable[[bytes], bool] = operator.not_
+    id_is_seen: bool = False
 
     def given(self, side: str, text: str | None) -> RegisteredSchema | None:
         """The schema that a user gives for a side; None = none."""

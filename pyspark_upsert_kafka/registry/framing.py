@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn, first_bytes
 from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown
-from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS
+from pyspark_upsert_kafka.core.metadata import LAST_BYTE_OF_IDS, SCHEMA_IDS
 from pyspark_upsert_kafka.formats.codec import (
     CodecSpec,
     Decoder,
@@ -180,6 +180,10 @@ def _with_schema_ids(format_: RegistryFormat) -> WithSchemaIds:
         side: str, messages: BytesColumn, ids: BytesColumn
     ) -> tuple[BytesColumn, dict[int, str]]:
         column, headers = messages.column, ids.column
+        if format_.id_is_seen:
+            is_named = pa.array(first_bytes(column) <= LAST_BYTE_OF_IDS)
+            headers = pc.if_else(is_named, pa.scalar(None, headers.type), headers)
+            ids = BytesColumn(headers)
         wrong = [
             each for each in headers.unique().to_pylist() if each is not None and is_wrong(each)
         ]

@@ -146,6 +146,7 @@ class Registry:
             fields=format_.fields and partial(_fields, format_.fields, self),
             newest_schema=partial(_newest_schema, format_, self),
             with_schema_ids=self.with_schema_ids and self.with_schema_ids(format_),
+            id_is_seen=format_.id_is_seen,
             record_types=partial(_record_types, format_, self),
         )
         return format_.complete(completed) if format_.complete else completed

@@ -12,6 +12,7 @@ from pyspark_upsert_kafka.cli import main
 from tests.conftest import Broker, options
 from tests.guid_registry import GuidRegistry, avro_message, guid_registry
 from tests.kafka.conftest import Edge
+from tests.unit.registry import fake_registry
 
 KEY, VALUE = "__key_schema_id", "__value_schema_id"
 
@@ -81,6 +82,40 @@ def rows(it: dict[str, str], **more: Any) -> list[tuple[Any, ...]]:
 def test_the_table_of_both_forms(broker, guids, mixed, edge, more):
     """Its columns are those of the registry; each message is read by where it names its schema."""
     assert rows(given(broker, mixed, guids.url, edge, **more)) == sorted(ROWS)
+
+
+@pytest.mark.every_client
+@pytest.mark.parametrize("framed", ["none", "some", "all"])
+def test_json_that_begins_with_an_id_needs_no_header(broker, edge, framed):
+    """A client need not look for one there, since JSON begins otherwise; each message is read, by its header where it has no id."""
+    name, client = "json-registry", dict[str, str]()
+    if not edge.has_transactions:
+        client = {
+            "properties.isolation.level": "read_uncommitted",
+            "properties.enable.idempotence": "false",
+        }
+    begin = b"\0" + (7).to_bytes(4, "big")
+    wrong = [(VALUE, b"\0" + (9).to_bytes(4, "big"))]
+    ids, headers = (
+        {"none": (b"", b""), "some": (begin, b""), "all": (begin, begin)}[framed],
+        [(VALUE, begin)],
+    )
+    topic = broker.topic()
+    broker.produce(
+        topic,
+        (b'{"id":1}', ids[0] + b'{"n":"a"}', wrong if ids[0] else headers),
+        (b'{"id":2}', ids[1] + b'{"n":"b"}', [("x", b"y")] if ids[1] else headers),
+        (b'{"id":3}', None, headers),
+        (b'{"id":4}', ids[0] + b'{"n":"d"}', [] if ids[0] else headers),
+    )
+    with fake_registry.serving() as registry:
+        registry.schema(7, {"type": "object"}, schemaType="JSON")
+        it = options(
+            broker, topic, value__format=name,
+            **{f"value.{name}.url": registry.url, "kafka.client": edge.client, **client},
+        )  # fmt: skip
+        found = rows(it, schema="id BIGINT, n STRING")
+    assert found == [(1, "a"), (2, "b"), (4, "d")]
 
 
 @pytest.mark.every_client

@@ -13,6 +13,7 @@ from pyspark_upsert_kafka.connector.bad_messages import DETAILS, ErrorHandler, e
 from pyspark_upsert_kafka.connector.format_catalog import (
     read_key_side,
     read_value_side,
+    seen_ids,
     wanted_schema_ids,
 )
 from pyspark_upsert_kafka.connector.reading.decoded_messages import (
@@ -331,7 +332,8 @@ def wanted_details(table: Table, options: ReadOptions) -> frozenset[Detail]:
     """What is needed of a message beside its key, value and offset."""
     shown = (ALL_METADATA[column.key].detail for column in table.metadata)
     wanted = frozenset(detail for detail in shown if detail is not None)
-    wanted |= wanted_schema_ids(read_key_side(table, options), read_value_side(table, options))
+    sides = read_key_side(table, options), read_value_side(table, options)
+    wanted |= wanted_schema_ids(*sides) | seen_ids(*sides)
     if options.wanted_headers:
         wanted |= {Detail.HEADERS}
     if options.merges_partitions:

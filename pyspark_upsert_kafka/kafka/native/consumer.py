@@ -14,8 +14,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import confluent_kafka as ck
+import numpy as np
+import pyarrow as pa
 
-from pyspark_upsert_kafka.core.metadata import SCHEMA_IDS, Detail
+from pyspark_upsert_kafka.core.bytes_column import BytesColumn, first_bytes
+from pyspark_upsert_kafka.core.metadata import ID_IS_SEEN, LAST_BYTE_OF_IDS, SCHEMA_IDS, Detail
 from pyspark_upsert_kafka.kafka.native.library import (
     CONSUMER,
     ErrorReports,
@@ -38,9 +41,12 @@ CHUNK = 5_000
 """Messages taken at once at most."""
 
 
+_TAKEN = {Detail.TIMESTAMP, *SCHEMA_IDS.values(), *ID_IS_SEEN.values()}
+
+
 def can_take(details: frozenset[Detail]) -> bool:
     """Whether messages can be taken so, with these details."""
-    return details <= {Detail.TIMESTAMP, *SCHEMA_IDS.values()} and is_on() and can_be_read()
+    return details <= _TAKEN and is_on() and can_be_read()
 
 
 class Event(NamedTuple):
@@ -154,11 +160,27 @@ class BatchConsumer:
             found = timestamps_of(pointers)
             batch.timestamp_types.extend(numbers(found.types))
             batch.timestamps.extend(numbers(found.ms))
-        ids = details.intersection(SCHEMA_IDS.values())
-        if ids:
-            values = self._headers.last(pointers, [detail.value for detail in ids])
-            batch.schema_ids.update({d: values[d.value] for d in ids if d.value in values})
+        batch.schema_ids.update(self._schema_ids(batch, pointers, details))
         return batch
+
+    def _schema_ids(
+        self, batch: RawBatch, pointers: Any, details: frozenset[Detail]
+    ) -> dict[Detail, BytesColumn]:
+        """The headers that name the schemas of messages, as far as these do not begin with an id themselves."""
+        ids = details.intersection(SCHEMA_IDS.values())
+        asked = np.zeros(len(pointers), bool)
+        for each in ids:
+            messages = batch.keys if each is Detail.KEY_SCHEMA_ID else batch.values
+            is_seen = ID_IS_SEEN[each] in details
+            asked |= first_bytes(messages.column) > LAST_BYTE_OF_IDS if is_seen else True
+        if not asked.any():
+            return {}
+        values = self._headers.last(pointers[asked], [detail.value for detail in ids])
+        found = {each: values[each.value] for each in ids if each.value in values}
+        if asked.all():
+            return found
+        at = pa.array(np.cumsum(asked) - 1, mask=~asked)
+        return {each: BytesColumn(column.column.take(at)) for each, column in found.items()}
 
     @cached_property
     def _headers(self) -> HeaderValues:
