@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from pyspark_upsert_kafka.kafka.outgoing_messages import Messages, list_of
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
 from tests.unit.connector.reading.test_metadata import FakeBatch, fake_batch
+from tests.unit.registry.fake_registry import serving
 
 ID = StructField("id", LongType())
 NAME = StructField("name", StringType())
@@ -310,3 +312,22 @@ def test_the_last_range_of_each_topic_is_checked_after_it(monkeypatch: pytest.Mo
 
     checked = zip(ranges, [False, True, False, False, True], strict=True)
     assert client.read_ranges == [replace(each, is_checked_after=is_) for each, is_ in checked]
+
+
+@pytest.mark.parametrize(("mode", "is_asked"), [("fail", False), ("ignore", True)])
+def test_nothing_behind_the_message_that_ends_the_read_is_looked_up(
+    read: Callable[..., Any], mode: str, is_asked: bool
+) -> None:
+    """Each schema that the registry does not know takes time, which is spent where its message may be skipped."""
+    messages = fake_batch((b'{"id":1}', b"?"), (b'{"id":1}', b"\0\0\0\0\7\2"))
+    batch = RawBatch("orders", 3, messages.keys, messages.values, [0, 1])
+    with serving() as registry:
+        given = {
+            "value.format": "avro-confluent",
+            "value.avro-confluent.url": registry.url,
+            "error-handling.mode": mode,
+        }
+        with nullcontext() if is_asked else pytest.raises(DecodeError, match="offset 0"):
+            read(batch, **given)
+
+        assert ("/schemas/ids/7" in registry.paths()) is is_asked

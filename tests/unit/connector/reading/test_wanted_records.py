@@ -64,3 +64,35 @@ def test_tombstones_of_a_format_whose_keys_are_not_read_are_kept() -> None:
         kept = WantedRecords(table_to_read(columns, options), options).of(batch)
 
     assert len(kept) == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "is_kept"),
+    [
+        (b"\0\0\0\0\3\2", True),
+        (b"\0\0\0\0\4\2", False),
+        # Of these no schema is known.
+        (b"", True),
+        (b"\0\0\0\0\7\2", True),
+    ],
+)
+def test_a_tombstone_is_passed_over_whose_key_is_known_to_have_none_of_the_columns(
+    key: bytes, is_kept: bool
+) -> None:
+    """It deletes a row of another type."""
+    with serving() as registry:
+        registry.schema(3, {**ORDER, "name": "Key"})
+        registry.schema(4, {**ORDER, "fields": [{"name": "mail", "type": "long"}]})
+        urls = {f"{side}.avro-confluent.url": registry.url for side in ("key", "value")}
+        given = table_options(
+            key__format="avro-confluent",
+            value__format="avro-confluent",
+            **{**urls, "scan.record-names": "Order"},
+        )
+        options = read_options(given, format_options, stream=True)
+        columns = StructType().add("id", "long").add("_change_type", "string")
+        batch = RawBatch("orders", 0, BytesColumn.of([key]), BytesColumn.of([None]), [0])
+
+        kept = WantedRecords(table_to_read(columns, options), options).of(batch)
+
+    assert len(kept) == int(is_kept)
