@@ -143,6 +143,9 @@ class _NoTokenError(Exception):
         self.passes = passes
 
 
+_all: weakref.WeakSet[LoginTokens] = weakref.WeakSet()
+
+
 class LoginTokens:
     """The tokens of some settings, in this process.
 
@@ -166,12 +169,17 @@ class LoginTokens:
     ) -> None:
         self.provider, self._ask, self._shown = provider, ask, shown
         self._clock, self._deadline_s = clock, deadline_s
-        self._asking, self._lock = threading.Lock(), threading.Lock()
         self._token: Token | None = None
         self._lately: deque[str] = deque(maxlen=_KEPT)
         self._failure: _NoTokenError | None = None
         self._due = self._end = _Moment.after(0.0, clock)
         self._answers = self._failed = 0
+        self._begin_in_process()
+        _all.add(self)
+
+    def _begin_in_process(self) -> None:
+        """Nobody waits, holds a lock or renews: a fork has the threads of its parent no more."""
+        self._asking, self._lock = threading.Lock(), threading.Lock()
         self._hanging: list[Future[object]] = []
         self._receivers: list[Receiver] = []
         self._is_kept_fresh = False
@@ -467,9 +475,11 @@ def shared_tokens(settings: Hashable, make: Callable[[], LoginTokens]) -> LoginT
 
 
 def _begin_in_fork() -> None:
-    """Forgets the tokens of the parent process, whose locks may be held by threads that are not here."""
+    """Forgets the tokens of the parent process, whose locks may be held by threads that are not here; who has some may use them."""
     global _known  # noqa: PLW0603 - a process has one
     _known = _Known()
+    for tokens in _all:
+        tokens._begin_in_process()  # noqa: SLF001 - of this module
 
 
 os.register_at_fork(after_in_child=_begin_in_fork)

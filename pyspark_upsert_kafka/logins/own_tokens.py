@@ -238,8 +238,10 @@ def _text(value: object) -> str:
 
 def _positive(value: object) -> float | None:
     """A number above 0, also as a text; None = it is something else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
     try:
-        found = float(value) if isinstance(value, (int, float, str)) else 0.0
+        found = float(value)
     except (ValueError, OverflowError):
         return None
     return found if found > 0 else None

@@ -408,6 +408,36 @@ def test_a_fork_waits_for_no_lock_of_its_parent() -> None:
     assert children.run(FORKED).said == "7\n"
 
 
+KEPT_IN_FORK = """
+import os, threading, time
+from types import SimpleNamespace
+from pyspark_upsert_kafka.logins.login_tokens import LoginTokens
+
+made = []
+
+def ask():
+    made.append(0)
+    return f"x{len(made)}", time.time() + 60
+
+kept = LoginTokens("acme", ask)
+kept.serve(SimpleNamespace(is_open=True, set_token=lambda token: None))
+with kept._asking, kept._lock:
+    child = os.fork()
+    if not child:
+        given = []
+        kept.serve(SimpleNamespace(is_open=True, set_token=lambda token: given.append(token.text)))
+        renews = [each for each in threading.enumerate() if each.name == "login tokens"]
+        kept.instead_of(kept.token())
+        os._exit(7 if given == ["x1", "x2"] and len(renews) == 1 else 1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_tokens_that_are_kept_over_a_fork_are_renewed_there() -> None:
+    """By a thread of the process that uses them: that of the parent is not there, nor who holds its locks."""
+    assert children.run(KEPT_IN_FORK).said == "7\n"
+
+
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_lost_token_ends_what_was_refused(
     refused: bool, tokens: LoginTokens, provider: Provider, clock: MovedClock

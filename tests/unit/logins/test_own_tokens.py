@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import ssl
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -96,10 +99,26 @@ def test_a_proxy_of_the_environment(server, monkeypatch):
 
 MISBEHAVIOURS = {
     "megabytes": ((200, b"x" * 20_000_000), "the answer has more than 16 MB"),
+    "a token that is no text": ((200, {"access_token": [SECRET], "expires_in": 9}), "answered without an access_token"),
+    "a life that is no number": ((200, {"access_token": SECRET, "expires_in": "soon"}), "answered without an access_token"),
+    "a life beyond all numbers": ((200, b'{"access_token": "a", "expires_in": %s}' % (b"9" * 5_000)), "answered without an"),
+    "a token of brackets": ((200, {"access_token": f"e30.{'W' * 99_999}.x"}), "answered without an access_token"),
     "no JSON": ((200, b"<html>sign in</html>"), "answered without an access_token that says when it expires"),
     "hostile text": ((400, {"error": f"\x1b[2J {SECRET}", "error_description": SECRET}), "answered 400 Bad Request$"),
     "an error of its own": ((503, {"error": "busy"}), r"answered 503 Service Unavailable \(busy\)$"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("life", [300, 300.5, "300", None, "soon", 0, True, float("nan")])
+def test_how_long_a_token_lives(server, life):
+    """What the endpoint says, as a number or as a text; else what stands in the token, which the clock over there has set."""
+    ends = time.time() + 900
+    body = base64.urlsafe_b64encode(json.dumps({"exp": ends}).encode()).decode().rstrip("=")
+    server.answers["/token"] = [(200, {"access_token": f"e30.{body}.c2ln", "expires_in": life})]
+
+    _, expires_at = at(server).token()
+    is_said = life in (300, 300.5, "300")
+    assert expires_at == (pytest.approx(time.time() + 300, abs=30) if is_said else ends)
 
 
 @pytest.mark.parametrize("case", MISBEHAVIOURS)
