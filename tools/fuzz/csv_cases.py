@@ -133,7 +133,11 @@ def _by_pythons_writer(rng: Random, table: Table, messages: list[bytes]) -> list
     writer.writerows(zip(*(column.to_pylist() for column in fields.rows.columns), strict=True))
     parts = out.getvalue().split(end)
     last = rng.choice(["", "\n", "\r\n"])
-    return [(part + last).encode() for part in parts[:-1]]
+    # It does not quote a text that begins with the mark, which then is no part of the first field.
+    return [
+        message if part.startswith("\ufeff") else (part + last).encode()
+        for message, part in zip(messages, parts[:-1], strict=True)
+    ]
 
 
 def _mutate(delimiter: bytes, rng: Random, message: bytes) -> bytes:
