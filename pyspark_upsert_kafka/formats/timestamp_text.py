@@ -22,6 +22,8 @@ _TIMESTAMP = re.compile(
     r"(?:(Z)|([+-])([0-9]{2})(?::?([0-9]{2}))?)?"
 )
 _TO_SECONDS = len("yyyy-MM-dd HH:mm:ss")
+# A text that is shorter has no more than six digits behind the point.
+_WITH_NANOS = len("yyyy-MM-dd HH:mm:ss.1234567")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _EPOCH = datetime.fromisoformat("1970-01-01")
 _MICROSECOND = timedelta(microseconds=1)
@@ -122,7 +124,7 @@ class TimestampText:
         try:
             column = texts.cast(wanted)
         except pa.ArrowInvalid:
-            column = pc.replace_substring_regex(texts, r"(\.\d{6})\d{1,3}", r"\1").cast(wanted)
+            column = _to_micros(texts).cast(wanted)
         marks = pc.binary_slice(texts.cast(pa.binary()), 10, 17, 3)
         if pc.all(pc.equal(marks, f"{self.separator}::".encode())).as_py() is False:
             raise ValueError(self._expected())
@@ -155,6 +157,13 @@ class TimestampText:
         # Java's ISO_LOCAL_TIME may lack the seconds, as its LocalDateTime.toString() does.
         if not has_seconds and self.standard == "SQL":
             raise ValueError(self._expected())
+
+
+def _to_micros(texts: pa.Array) -> pa.Array:
+    """The texts, without the digits of a fraction behind the sixth."""
+    long = pc.fill_null(pc.greater_equal(pc.binary_length(texts), _WITH_NANOS), False)
+    cut = pc.replace_substring_regex(texts.filter(long), r"(\.\d{6})\d{1,3}", r"\1")
+    return pc.replace_with_mask(texts, long, cut)
 
 
 def _micros_of(text: str) -> int:

@@ -115,3 +115,14 @@ def test_nulls_stay_nulls():
             assert column.null_count == len(texts)
             assert spelling.texts(column).null_count == len(texts)
     assert dates(pa.nulls(1, pa.string())).null_count == 1
+
+
+def test_digits_behind_the_sixth_are_cut_off_where_there_are_some():
+    """Beside values with fewer digits, and beside NULL."""
+    fractions = ["", ".1", ".123456", ".1234567", ".123456789"]
+    texts = [None, *(f"2024-01-31 12:30:00{fraction}" for fraction in fractions)]
+    spelling = TimestampText("SQL", zoned=False)
+
+    assert spelling.column(pa.array(texts)).cast(pa.int64()).to_pylist() == [
+        None if text is None else spelling.micros(text) for text in texts
+    ]
