@@ -140,8 +140,9 @@ def read_changes(
 class TableChanges(Iterator[pa.RecordBatch]):
     """The batches that `read_changes` gives; an iterator, and a context that is closed at its end.
 
-    After an error, or Ctrl-C, the next batch is the one after the last that was given: nothing is lost. One thread at a
-    time reads; another one may ask ``caught_up``, and close.
+    After an error, the next batch is the one after the last that was given: nothing is lost. After Ctrl-C go on by a new call
+    with the position that was saved last: Python may raise it when a batch was given, and before the program has it. One thread
+    at a time reads; another one may ask ``caught_up``, and close.
 
     >>> from pyspark_upsert_kafka import TableChanges, read_changes
     >>> def names(changes: TableChanges) -> list[str]:

@@ -211,5 +211,6 @@ def _say(what: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
     _say("begun")
     follow(Job(**json.loads(sys.argv[1])))
