@@ -19,7 +19,7 @@ def test_several_writers(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
     """Two queries and somebody who adds columns and rows: no change is lost, whoever has to wait."""
     table = lake.table()
     lake.merge(table, "id INT, n INT", *((id_, -1, "upsert") for id_ in range(20)))
-    sink, rounds = merge_sink(table, primary_key="id"), 3
+    sink, rounds = merge_sink(table, primary_key="id"), 2
     batches = [
         [
             lake.changes("id INT, n INT", *((id_, turn, "upsert") for id_ in range(own, 20, 2)))
