@@ -117,7 +117,8 @@ def _schema_of_guid(
         except _NoPathError as error:
             # Perhaps a server before the registry has answered, while that is away: then it does so for any path.
             with suppress(UnknownSchemaError):
-                request(access, _path_of_id(_MOST_ID), {404: ""}, refused=UnknownSchemaError)
+                its_own = dict.fromkeys((400, 403, 404, 422), "")
+                request(access, _path_of_id(_MOST_ID), its_own, refused=UnknownSchemaError)
             said = f"which knows no schemas by GUIDs, as Confluent's does from 8.0 on ({error})."
             unknown.add(access, _GUIDS, said)
             raise UnknownSchemaError(f"{missing}, {said}") from None
@@ -131,15 +132,13 @@ class _NoPathError(Exception):
 def highest_id(access: Access, context: str = "") -> int | None:
     """The highest id that a registry has given until now in a context; None = it does not say.
 
-    Confluent's registry says it beside a schema that it knows, if it is asked to (``fetchMaxId``). Others leave it out.
-
-    Raises:
-        BrokerError: The registry does not answer, or refuses.
+    Confluent's registry says it beside a schema that it knows, if it is asked to (``fetchMaxId``). Others leave it out. Where no
+    schema of ours is known, one of others is asked for, which may be refused: that is no error.
     """
     known = _highest_known.get((access, context))
     for schema_id in _FIRST_IDS if known is None else (known,):
         path = _path_of_id(schema_id, context, "fetchMaxId=true")
-        with suppress(UnknownSchemaError):
+        with suppress(UnknownSchemaError, BrokerError):
             said = request(access, path, {404: ""}, refused=UnknownSchemaError).get("maxId")
             _note_known(access, context, schema_id)
             # It knows those that it knows, whatever it says.

@@ -207,6 +207,17 @@ def test_a_registry_that_knows_no_guids(registry, answer):
     assert schema_of_id(access(registry), GUID, "AVRO", unknown).text == "there"
 
 
+@pytest.mark.parametrize("status", [400, 403, 422])
+def test_a_registry_without_guids_that_refuses_to_speak_of_an_id(registry, status):
+    """It is there, which is all that it is asked for."""
+    registry.answers[BY_GUID] = [(404, {"error_code": 404, "message": "HTTP 404 Not Found"})]
+    registry.answers[f"/schemas/ids/{2**31 - 1}"] = [
+        (status, {"error_code": status, "message": "no"})
+    ]
+    with pytest.raises(UnknownSchemaError, match="which knows no schemas by GUIDs"):
+        schema_of_id(access(registry), GUID, "AVRO", UnknownIds())
+
+
 @NO_PATH
 def test_a_server_that_answers_for_a_registry_that_is_away(registry, answer):
     """It says of each path that it is not there, as a proxy does: that is no word on a GUID, and no message is skipped for it."""
@@ -246,6 +257,18 @@ def test_the_highest_id_that_a_registry_has_given(registry, known, answer, highe
 
     assert highest_id(access(registry), context) == highest
     assert registry.paths()[-1] == path
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 501])
+def test_a_first_id_that_somebody_may_not_read(registry, status):
+    """A schema of others is asked for, as none of ours is known: that it is refused says nothing, and is no error of the query."""
+    registry.answers["/schemas/ids/1?fetchMaxId=true"] = [
+        (status, {"error_code": 40301, "message": "denied"})
+    ]
+    registry.answers["/schemas/ids/100001?fetchMaxId=true"] = [
+        (200, {"schema": "s", "maxId": 100_009})
+    ]
+    assert highest_id(access(registry)) == 100_009
 
 
 def test_a_registry_that_knows_none_of_the_first_ids(registry):
