@@ -304,4 +304,10 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "last = [dict(each) for each in self.headers] if wanted or any(self.headers) else []",
         "nothing is taken out where nothing is wanted, or where there are no headers; this is the fast way",
     ),
+    Equivalent(
+        "connector/writing/row_encoding.py",
+        "waiting = flags & ~_followed(messages)",
+        "waiting = (flags)",
+        "the change that follows a preimage of its key takes it out again; this is the fast way",
+    ),
 )

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import DataType, StructType
 
-from pyspark_upsert_kafka.core.column_changes import AddedColumn, field_named, fits, lacking, needed
+from pyspark_upsert_kafka.core.column_changes import (
+    AddedColumn,
+    field_named,
+    fits,
+    has_path,
+    lacking,
+    needed,
+    united,
+    without_field,
+)
 from pyspark_upsert_kafka.core.ddl.spark_columns import spark_columns
 
 
@@ -61,6 +70,8 @@ def test_which_types_hold_which(wanted: str, there: str, does: bool) -> None:
         ("a DOUBLE", "a FLOAT", ["a: DOUBLE"]),
         ("a DECIMAL(12, 1)", "a DECIMAL(10, 2)", ["a: DECIMAL(13,2)"]),
         ("a DECIMAL(38, 0)", "a DECIMAL(10, 2)", ["a: none"]),
+        ("a DECIMAL(36, 0)", "a DECIMAL(10, 2)", ["a: DECIMAL(38,2)"]),
+        ("a DECIMAL(37, 0)", "a DECIMAL(10, 2)", ["a: none"]),
         ("a DECIMAL(10, 3)", "a DECIMAL(10, 2)", ["a: none"]),
         ("a BIGINT", "a DECIMAL(10, 2)", ["a: DECIMAL(21,2)"]),
         ("a STRING", "a INT", ["a: none"]),
@@ -118,3 +129,45 @@ def test_what_a_query_lacks(
     found = lacking(spark_columns(written), spark_columns(read), exempt)
 
     assert [*found.values()] == columns
+
+
+@pytest.mark.parametrize(
+    ("path", "is_there"),
+    [
+        (["tags"], True), (["TAGS", "key"], True), (["tags", "value", "X"], True), (["tags", "value", "y"], False),
+        (["tags", "element"], False), (["tags", "key", "x"], False), (["ids", "element"], True), (["ids", "value"], False),
+        (["id", "x"], False), ([], True),
+    ],
+)  # fmt: skip
+def test_a_path_leads_through_structs_arrays_and_maps(path: list[str], is_there: bool) -> None:
+    """As the paths of changes do."""
+    columns = spark_columns("id INT, ids ARRAY<INT>, tags MAP<STRING, STRUCT<x: INT>>")
+
+    assert has_path(columns, path) is is_there
+
+
+@pytest.mark.parametrize(
+    ("newer", "older", "both"),
+    [
+        ("a INT NOT NULL", "a INT NOT NULL", "a INT NOT NULL"),
+        ("a INT NOT NULL", "a INT", "a INT"),
+        ("a INT", "a INT NOT NULL", "a INT"),
+        ("a INT NOT NULL", "b INT NOT NULL", "a INT, b INT"),
+        ("a INT", "A BIGINT", "a BIGINT"),
+        ("a STRING", "a INT", "a STRING"),
+        ("a ARRAY<STRUCT<x: INT>>", "a ARRAY<STRUCT<y: INT>>", "a ARRAY<STRUCT<x: INT, y: INT>>"),
+        ("a MAP<STRING, INT>", "a MAP<STRING, BIGINT>", "a MAP<STRING, BIGINT>"),
+        ("a ARRAY<INT>", "a INT", "a ARRAY<INT>"),
+    ],
+)
+def test_what_holds_the_values_of_both(newer: str, older: str, both: str) -> None:
+    """Only what is NOT NULL in both is NOT NULL."""
+    assert united(spark_columns(newer), spark_columns(older)) == spark_columns(both)
+
+
+def test_other_types_of_one_name_are_fields_all_the_same() -> None:
+    """What is in them is not compared: the column is read into, or its messages are bad."""
+    columns = spark_columns("a ARRAY<STRUCT<x: INT>>, m MAP<STRING, INT>, s STRUCT<x: INT>")
+    fields = spark_columns("a STRUCT<y: INT>, m STRUCT<y: INT>, s ARRAY<STRUCT<y: INT>>")
+
+    assert [*without_field(columns, fields)] == []

@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.reading.wanted_records import WantedRecords
+from pyspark_upsert_kafka.connector.reading.wanted_records import WantedRecords, wanted_records
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
+from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
@@ -15,6 +16,13 @@ from tests.table_options import table_options
 from tests.unit.registry.fake_registry import serving
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+
+
+def _wanted(columns: StructType, options: ReadOptions) -> WantedRecords:
+    """What chooses them."""
+    found = wanted_records(table_to_read(columns, options), options)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize(
@@ -44,7 +52,7 @@ def test_only_what_is_known_to_be_of_another_type_is_passed_over(
         columns = StructType().add("id", "long").add("_change_type", "string")
         batch = RawBatch("orders", 0, BytesColumn.of([b'{"id":1}']), BytesColumn.of([value]), [0])
 
-        kept = WantedRecords(table_to_read(columns, options), options).of(batch)
+        kept = _wanted(columns, options).of(batch)
 
     assert len(kept) == int(is_kept)
 
@@ -61,7 +69,7 @@ def test_tombstones_of_a_format_whose_keys_are_not_read_are_kept() -> None:
         columns = StructType().add("id", "long").add("_change_type", "string")
         batch = RawBatch("orders", 0, BytesColumn.of([b"k"]), BytesColumn.of([None]), [0])
 
-        kept = WantedRecords(table_to_read(columns, options), options).of(batch)
+        kept = _wanted(columns, options).of(batch)
 
     assert len(kept) == 1
 
@@ -93,6 +101,6 @@ def test_a_tombstone_is_passed_over_whose_key_is_known_to_have_none_of_the_colum
         columns = StructType().add("id", "long").add("_change_type", "string")
         batch = RawBatch("orders", 0, BytesColumn.of([key]), BytesColumn.of([None]), [0])
 
-        kept = WantedRecords(table_to_read(columns, options), options).of(batch)
+        kept = _wanted(columns, options).of(batch)
 
     assert len(kept) == int(is_kept)

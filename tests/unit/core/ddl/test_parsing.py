@@ -145,6 +145,16 @@ def test_watermarks(expression: str, delay: str | None) -> None:
         assert watermark_of(sql) == ("ts", delay)
 
 
+def test_an_interval_of_several_fields_is_refused_with_what_to_give() -> None:
+    """Also where its number would be one of the first field."""
+    with pytest.raises(
+        OptionError, match="several fields is not supported: give it in MINUTE alone"
+    ):
+        watermark_of(
+            table("ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' MINUTE TO SECOND")
+        )
+
+
 def test_the_case_of_a_watermark_makes_no_difference() -> None:
     """The column is named as it is declared, as columns are found in Spark."""
     assert watermark_of(table("`viewTime` TIMESTAMP(3), WATERMARK FOR VIEWTIME AS VIEWTIME")) == (
