@@ -128,7 +128,8 @@ def read_changes(
     given = given_options(raw)  # a statement is parsed here, and not again
     if stop_at_end:
         _check_one_end(given)
-    read = read_options(_with_start(given, start), format_options, stream=True)
+    goes_on = at is not None and not at.is_table
+    read = read_options(_with_start(given, start, goes_on), format_options, stream=True)
     columns = columns_of(schema, given)
     read = watching(read, columns, now_ms() if schema is None else None)
     request = checked_request(_with_change_type(columns, read), read)
@@ -322,8 +323,13 @@ def _check_topics(at: StreamOffset, topics: Topics) -> None:
             )
 
 
-def _with_start(given: Given, start: datetime | str) -> Given:
+def _with_start(given: Given, start: datetime | str, goes_on: bool) -> Given:
     """The options with those that mean a start.
+
+    Args:
+        given: The options.
+        start: Where a new reading begins.
+        goes_on: Whether this one goes on with changes, so that no table has to be there, as one was not at its beginning.
 
     Raises:
         OptionError: They say something else, or what they say of the topic leaves no table to begin with.
@@ -346,24 +352,24 @@ def _with_start(given: Given, start: datetime | str) -> Given:
             raise OptionError(
                 f"start={start!r} and '{name}' = '{value}' both say where reading begins: leave the option out{same}."
             )
-    if start == "full":
-        _check_is_table(given)
+    if start == "full" and (why := _why_no_table(given)):
+        if not goes_on:
+            raise OptionError(
+                f"start='full' begins with the table, and {why}: give start='earliest', 'latest' or a time."
+            )
+        wanted = {_MODE: modes["earliest"]}
     return Given({**given, **wanted}, given.places, given.spelt)
 
 
-def _check_is_table(given: Mapping[str, str]) -> None:
-    """Raises OptionError if messages are not changes of rows with a key."""
+def _why_no_table(given: Mapping[str, str]) -> str | None:
+    """Why messages are not changes of rows with a key; None = they are."""
     value_format = OPTIONS["value.format"].read(given)
     has_key = not {"primary-key", "key.fields"}.isdisjoint(given)
     if OPTIONS["read.mode"].read(given) == "append":
-        why = "'read.mode' = 'append' (in a DDL: 'connector' = 'kafka') reads every message as a row of its own"
-    elif value_format in CDC_FORMATS and not has_key:
-        why = f"without 'primary-key' messages of '{value_format}' are no changes of a table"
-    else:
-        return
-    raise OptionError(
-        f"start='full' begins with the table, and {why}: give start='earliest', 'latest' or a time."
-    )
+        return "'read.mode' = 'append' (in a DDL: 'connector' = 'kafka') reads every message as a row of its own"
+    if value_format in CDC_FORMATS and not has_key:
+        return f"without 'primary-key' messages of '{value_format}' are no changes of a table"
+    return None
 
 
 def _check_one_end(given: Mapping[str, str]) -> None:

@@ -237,6 +237,19 @@ def test_a_position_before_the_first_batch(topics: Topics) -> None:
     assert shown(changes(position=position, stop_at_end=True)) == [(2, "b", "upsert")]
 
 
+def test_a_position_without_a_start(topics: Topics) -> None:
+    """It says where reading goes on, of messages that are no table too: `start` is for the first call alone."""
+    rows = {"read.mode": "append", "primary-key": None, "key.format": None}
+    topics.put((1, "a"))
+    found = changes(rows, start="earliest", stop_at_end=True)
+    assert shown(found) == [(1, "a")]
+    topics.put((2, "b"))
+
+    assert shown(changes(rows, position=found.position, stop_at_end=True)) == [(2, "b")]
+    unfinished = changes().position
+    assert "start='full' begins with the table" in refused(rows, position=unfinished)
+
+
 def test_another_topic_of_that_name(topics: Topics) -> None:
     """Its messages are not those after the position; with the option they are read, all of them."""
     topics.put((1, "a"), (2, "b"))
