@@ -121,10 +121,11 @@ def _text(options: ReadOptions, ranges: Sequence[Range], seen: _Seen, others: li
     found = []
     passed = seen.messages - seen.kept
     if passed:
-        by = {"scan.record-names": options.record_names, "scan.headers": options.wanted_headers}
-        found.append(
-            f"{passed:,} are skipped by {shown_names([n for n, given in by.items() if given])}"
-        )
+        headers = [f"{key}={value.decode()}" for key, value in options.wanted_headers]
+        by = {"scan.record-names": options.record_names, "scan.headers": headers}
+        # With the values, since a text is logged once: another value that fits none is another one.
+        given = [f"'{name}' = '{';'.join(values)}'" for name, values in by.items() if values]
+        found.append(f"{passed:,} are skipped by {', '.join(given)}")
     found += [f"{count:,} cannot be read: {why}" for why, count in seen.bad.most_common(_NAMED)]
     if seen.deletes:
         found.append(f"{seen.deletes:,} are deletes")

@@ -104,7 +104,7 @@ def test_a_query_that_takes_messages_by_headers_goes_past_the_others(look) -> No
 
     _, (told,) = look([Range("orders", 0, 0, 10)], others, mode="fail", scan__headers="type=Order")
 
-    assert "2 are skipped by 'scan.headers'" in told
+    assert "2 are skipped by 'scan.headers' = 'type=Order'" in told
 
 
 def test_deletes_alone_are_no_rows_of_a_record_type(look) -> None:
