@@ -116,7 +116,8 @@ def _needed(fields: dict[str, StructField], name: str, function: str) -> StructF
         )
         raise SchemaError(
             f"{function} needs the column {name!r}, and there is none. {why}: add it to the schema of the "
-            f"changelog that is read. The columns: {_names(fields)}."
+            f"changelog that is read, or, if columns are not declared there, by 'metadata.{name}' = '{metadata.key}'. The columns: "
+            f"{_names(fields)}."
         )
     field = fields[name]
     if not isinstance(field.dataType, tuple(type(each) for each in metadata.types)):

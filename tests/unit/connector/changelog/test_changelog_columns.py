@@ -64,7 +64,7 @@ def test_a_topic_may_be_part_of_the_key() -> None:
     ("columns", "keys", "message"),
     [
         ("id int, _partition int, _offset bigint", ["id"], "f needs the column '_change_type', and there is none. It says"),
-        ("id int, _change_type string, _offset bigint", ["id"], "f needs the column '_partition'.*ordered by _partition and _offset"),
+        ("id int, _change_type string, _offset bigint", ["id"], "f needs the column '_partition'.*ordered by _partition and _offset.*, by 'metadata._partition' = 'partition'"),
         ("id int, _change_type string, _partition int", ["id"], "f needs the column '_offset'.*The columns: id, _change_type, _partition"),
         (f"id int, {CHANGES}", ["ident"], "f: the key 'ident' is no column. The columns: id, _change_type"),
         (f"id int, {CHANGES}", [], "needs the columns of the key"),
