@@ -115,7 +115,8 @@ class SchemaChangedError(SchemaError):
         return printable(
             f"The message at topic {self.topic!r}, partition {self.partition}, offset {self.offset} was written with columns that "
             f"this query lacks: {self.lacking} ({self.schema}{of} says so). Nothing of it was read. Start the query again from its "
-            "checkpoint, with a new load(): it then has the newest columns, and reads the same messages."
+            "checkpoint, with a new load() (read_changes: call it again, with its position): it then has the newest columns, and reads "
+            "the same messages."
         )
 
 
