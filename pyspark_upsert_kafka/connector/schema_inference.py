@@ -41,6 +41,7 @@ from pyspark_upsert_kafka.core.options.given import given_options
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.formats.codec import Format, Side
+from pyspark_upsert_kafka.formats.registry_format import if_in_envelope
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 
 _NO_SCHEMA = (
@@ -274,8 +275,8 @@ def _key_columns(table: TableOptions, value: StructType) -> list[StructField]:
         if name.lower() not in known:
             raise SchemaError(
                 f"Column {name!r} of the primary key is in no schema. Columns of the key: "
-                f"[{_names(in_key)}]; columns of the value: [{_names(in_value)}]. Give the columns by "
-                ".schema(...)."
+                f"[{_names(in_key)}]; columns of the value: [{_names(in_value)}]. "
+                f"{if_in_envelope(in_value) or 'Give the columns by .schema(...).'}"
             )
     return [known[name.lower()] for name in wanted]
 

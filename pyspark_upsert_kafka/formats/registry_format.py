@@ -126,6 +126,17 @@ class SeenRecords:
             )
 
 
+def if_in_envelope(fields: Collection[str]) -> str:
+    """What reads a row that stands within an envelope of Debezium; empty = these fields are none.
+
+    >>> if_in_envelope(["id", "name"])
+    ''
+    """
+    if not {"before", "after", "op"}.issubset(fields):
+        return ""
+    return "The row is within an envelope, as in Debezium's messages: a CDC format reads it, for Avro 'debezium-avro-confluent'."
+
+
 class LackedColumns:
     """Logs warnings when messages of a schema have no field for a column of a value, or for none, so that these are NULL.
 
@@ -155,10 +166,12 @@ class LackedColumns:
             return
         topics = f" in {', '.join(map(repr, self._spec.topics))}" if self._spec.topics else ""
         if {*map(self._alike, fields)}.isdisjoint(map(self._alike, names)):
+            advice = if_in_envelope(fields) or (
+                "Give each table a topic of its own, or read only its messages: by 'scan.record-names', or 'scan.headers'."
+            )
             warn_once(
                 f"{what} has none of the columns {shown_names(names)}: its messages{topics} are rows of NULL. It has the fields "
-                f"{shown_names(fields)}. Give each table a topic of its own, or read only its messages: by "
-                "'scan.record-names', or 'scan.headers'."
+                f"{shown_names(fields)}. {advice}"
             )
         elif not self._is_inferred:
             try:

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from pyspark_upsert_kafka.core.errors import SchemaError
+from pyspark_upsert_kafka.core.errors import SchemaError, shown_names
 from pyspark_upsert_kafka.formats import avro_confluent
 from pyspark_upsert_kafka.formats.avro.avro_columns import NamesInSchema, columns_of
 from pyspark_upsert_kafka.formats.avro.avro_decoder import datum_decoder, resolve_columns
@@ -186,7 +186,9 @@ def columns_of_row(registered: RegisteredSchema, spec: CodecSpec, _: str | None)
     row = envelope[DEBEZIUM.after].dataType if DEBEZIUM.after in envelope.names else None
     if not isinstance(row, StructType):
         raise SchemaError(
-            f"{registered.origin} gives no columns: it is no envelope of Debezium, which has a record {DEBEZIUM.after!r}."
+            f"{registered.origin} gives no columns: it is no envelope of Debezium, which has a record {DEBEZIUM.after!r}. It has the "
+            f"fields {shown_names(envelope.names)}. Rows that the connector has unwrapped (ExtractNewRecordState) are read by "
+            "'value.format' = 'avro-confluent'."
         )
     # What a column of the database may have gained is not said: it has a default, or may be NULL.
     return row if registered.given else of_newest_schema(row, row.names, spec.required)

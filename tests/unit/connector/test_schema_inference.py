@@ -195,6 +195,28 @@ def test_a_key_column_that_is_nowhere(registry, given, said):
         columns(registry, **given)
 
 
+@pytest.mark.parametrize(
+    ("fields", "format_", "advice"),
+    [
+        (("before", "after", "op"), "avro-confluent", "a CDC format reads it, for Avro 'debezium-avro-confluent'."),
+        (("id", "name"), "debezium-avro-confluent",
+         "the fields 'id', 'name'. Rows that the connector has unwrapped (ExtractNewRecordState) are read by 'value.format' = 'avro-confluent'."),
+    ],
+)  # fmt: skip
+def test_rows_in_an_envelope_and_out_of_it(
+    registry: FakeRegistry, fields: tuple[str, ...], format_: str, advice: str
+) -> None:
+    """Debezium writes both, as its connector is told; the error of either format names the other one."""
+    of_value = record(*({**NAME, "name": name} for name in fields))
+    registry.version("orders-value", "latest", of_value)
+    given = {"topic": "orders", "value.format": format_, f"value.{format_}.url": registry.url}
+
+    with pytest.raises(SchemaError) as error:
+        UpsertKafkaDataSource(table_options(**given)).schema()
+
+    assert str(error.value).endswith(advice)
+
+
 def test_rows_with_an_error_have_null_everywhere(registry):
     """With ``_error`` among the columns, the key's may be NULL too; it is not added by itself."""
     with pytest.raises(SchemaError, match="needs the column '_error"):

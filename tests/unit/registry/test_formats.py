@@ -187,6 +187,21 @@ def test_a_record_of_another_table(registry, name, caplog, monkeypatch):
     )
 
 
+def test_rows_within_an_envelope(registry, caplog, monkeypatch):
+    """Messages of Debezium that are read as rows are all NULL, and no other topic or filter would change that."""
+    monkeypatch.setattr(errors, "_warned", set())
+    sides = [{"name": name, "type": ["null", "string"]} for name in ("before", "after", "op")]
+    registry.schema(7, {"type": "record", "name": "Envelope", "fields": sides})
+    format_ = format_named("avro-confluent", "value")
+    decoder = format_.decoder(spec(format_, registry.url))
+
+    decoder.decode([b"\0\0\0\0\7\0\0\0"])
+
+    (said,) = caplog.messages
+    assert "has none of the columns 'id', 'name'" in said
+    assert said.endswith("a CDC format reads it, for Avro 'debezium-avro-confluent'.")
+
+
 FIELDS = {
     "avro-confluent": '{"type":"record","name":"shop.Order","fields":[{"name":"id","type":"long"},{"name":"region","type":"string"},'
     '{"name":"at","type":{"type":"record","name":"shop.Place","fields":[{"name":"zipcode","type":"string"}]}}]}',
