@@ -37,6 +37,7 @@ _OF_GLUE = frozenset({"avro-glue", "json-glue", "protobuf-glue"})
 _NOT_JSON = frozenset({"csv", "avro", "protobuf"})
 
 _PREFIX_BYTES = 5
+_NUMBERS = {4: "INT", 8: "BIGINT"}
 
 _GLUE_BEGINS, _GLUE_BYTES = (b"\x03\x00", b"\x03\x05"), 18
 """How messages of AWS Glue begin, and how long what stands before their payload is."""
@@ -106,7 +107,9 @@ def with_format_hint(bad: BadMessage, data: bytes | None, format_: str) -> BadMe
         data: The bytes of its key or value, whichever cannot be decoded.
         format_: The format as which they were read.
     """
-    hint = format_hint(data or b"", format_)
+    hint = (_key_hint(data or b"", format_) if bad.stage == "key" else "") or format_hint(
+        data or b"", format_
+    )
     return BadMessage(bad.index, bad.stage, f"{bad.reason}{hint}") if hint else bad
 
 
@@ -138,6 +141,29 @@ def format_hint(data: bytes, format_: str) -> str:
     if format_ in _NOT_JSON and begin in (b"{", b"["):
         return f"; it begins with '{begin.decode()}', as JSON does"
     return ""
+
+
+def _key_hint(data: bytes, format_: str) -> str:
+    """What the bytes of a key look like that no other message part has: a value of its own, as Kafka's plain serializers write it."""
+    number = _NUMBERS.get(len(data))
+    # No registry has the schema id 0.
+    if format_ in _WITHOUT_PREFIX and number and not any(data[:-3]):
+        return f"; it may be a number as Kafka's serializers write it: 'key.format' = 'raw' reads that, as {number}"
+    begin = data.lstrip()[:1]
+    if begin in (b"{", b"[", b"") or not _is_text(data):
+        return ""
+    if format_ == "raw":
+        return "; it may be a text: 'key.format' = 'raw' reads that as STRING, and 'csv' as a number too"
+    if format_ == "json":
+        return "; it may be a plain value: 'key.format' = 'raw' reads that as STRING, and 'csv' as a number too"
+    return ""
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        return data.decode().isprintable()
+    except UnicodeDecodeError:
+        return False
 
 
 ErrorHandler = Callable[[RawBatch, Sequence[BadMessage]], None]

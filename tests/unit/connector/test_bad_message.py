@@ -67,6 +67,30 @@ def test_a_hint_stands_behind_the_reason() -> None:
     assert with_format_hint(bad, None, "avro") is bad
 
 
+@pytest.mark.parametrize(
+    ("data", "format_", "hint"),
+    [
+        ((7).to_bytes(8, "big"), "json", "'key.format' = 'raw' reads that, as BIGINT"),
+        ((7).to_bytes(4, "big"), "avro", "'key.format' = 'raw' reads that, as INT"),
+        (b"\0\0\0\0\1abc", "json", "perhaps the schema id 1:"),
+        (b"order-1", "json", "'key.format' = 'raw' reads that as STRING, and 'csv' as a number too"),
+        (b"7", "json", "'key.format' = 'raw' reads that as STRING"),
+        (b"\xff7", "json", ""),
+        (b"{7", "json", ""),
+        (b"", "json", ""),
+        (b"order-1", "csv", ""),
+        (b"7", "raw", "; it may be a text: 'key.format' = 'raw' reads that as STRING, and 'csv' as a number too"),
+        (b"\0\0\7", "raw", ""),
+    ],
+)  # fmt: skip
+def test_a_key_that_is_a_plain_value(data: bytes, format_: str, hint: str) -> None:
+    """A text or a number, as most producers write keys, is no object: the reason says which format reads it. A value is a row."""
+    assert hint in with_format_hint(BadMessage(0, "key", ""), data, format_).reason
+    if not hint:
+        assert not with_format_hint(BadMessage(0, "key", ""), data, format_).reason
+    assert "key.format" not in with_format_hint(BadMessage(0, "value", ""), data, format_).reason
+
+
 def test_of_a_message_the_first_error_counts() -> None:
     """In the order of offsets; a message that is skipped has none."""
     errors = [
