@@ -310,4 +310,16 @@ EQUIVALENT: tuple[Equivalent, ...] = (
         "waiting = (flags)",
         "the change that follows a preimage of its key takes it out again; this is the fast way",
     ),
+    Equivalent(
+        "connector/planning/batch_ends.py",
+        "if self._alignment is None or self._times is None:",
+        "if self._alignment is None and self._times is None:",
+        "they are made together; one of the two is said for the type",
+    ),
+    Equivalent(
+        "connector/reading/decoded_messages.py",
+        "return places, np.full(len(places), kind, np.int8), np.full(len(places), -1, np.int64)",
+        "return places, np.full(len(places), kind, np.int8), np.full(len(places), -2, np.int64)",
+        "any number below zero says that a row is none of the changes",
+    ),
 )

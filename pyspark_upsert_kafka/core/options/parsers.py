@@ -94,7 +94,7 @@ def whole_number(minimum: int = 0) -> Parser:
     return parse
 
 
-def whole_number_or_auto(minimum: int = 0) -> Parser:
+def whole_number_or_auto(minimum: int) -> Parser:
     """A whole number, as `whole_number` reads it, or ``auto``."""
     number = whole_number(minimum)
 

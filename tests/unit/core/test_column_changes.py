@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, IntegerType, StringType, StructType
 
 from pyspark_upsert_kafka.core.column_changes import (
     AddedColumn,
@@ -171,3 +171,9 @@ def test_other_types_of_one_name_are_fields_all_the_same() -> None:
     fields = spark_columns("a STRUCT<y: INT>, m STRUCT<y: INT>, s ARRAY<STRUCT<y: INT>>")
 
     assert [*without_field(columns, fields)] == []
+
+
+def test_a_text_is_a_text_in_any_collation() -> None:
+    """It says how texts are compared, not which there are."""
+    assert fits(StringType("UTF8_LCASE"), StringType())
+    assert not fits(StringType("UTF8_LCASE"), IntegerType())

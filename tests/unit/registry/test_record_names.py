@@ -8,11 +8,7 @@ import zlib
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import (
@@ -21,7 +17,7 @@ from pyspark_upsert_kafka.connector.format_catalog import (
     read_value_side,
 )
 from pyspark_upsert_kafka.connector.reading.message_rows import RowDecoder
-from pyspark_upsert_kafka.connector.reading.wanted_records import WantedRecords, kept_by_beginning
+from pyspark_upsert_kafka.connector.reading.wanted_records import WantedRecords
 from pyspark_upsert_kafka.connector.schema_inference import inferred_schema
 from pyspark_upsert_kafka.core import errors
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
@@ -366,32 +362,6 @@ def test_formats_without_schemas_refuse_the_option():
         match=r"'scan\.record-names' is for values whose messages name their schema.*'json' is no",
     ):
         check_read_sides(table_to_read(COLUMNS, options), options)
-
-
-@given(
-    st.lists(st.one_of(st.none(), st.binary(max_size=4), st.sampled_from([b"ab", b"abc", b"abcd"])), max_size=12),
-    st.integers(1, 3),
-)  # fmt: skip
-def test_what_a_beginning_says_is_said_of_each_message(messages, length):
-    """However much of them must be seen: the answer is that for the message alone."""
-
-    def keeps(beginning: bytes, is_whole: bool) -> bool | int:
-        if beginning.startswith(b"a") and not is_whole and len(beginning) < 4:
-            return len(beginning) + 1
-        return len(beginning) % 2 == 0 if beginning.startswith(b"a") else beginning[:1] < b"a"
-
-    def alone(message: bytes) -> bool:
-        seen = length
-        while True:
-            answer = keeps(message[:seen], len(message) < seen)
-            if isinstance(answer, bool):
-                return answer
-            seen = answer
-
-    found = kept_by_beginning(pa.array(messages, pa.large_binary()), keeps, length)
-
-    assert found.dtype == np.bool_
-    assert found.tolist() == [each is None or alone(each) for each in messages]
 
 
 def columns_by(registry, names: str | None, **more: Any) -> list[str]:

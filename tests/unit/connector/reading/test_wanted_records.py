@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
-from pyspark_upsert_kafka.connector.reading.wanted_records import WantedRecords, wanted_records
+from pyspark_upsert_kafka.connector.reading.wanted_records import (
+    WantedRecords,
+    kept_by_beginning,
+    wanted_records,
+)
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
 from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
@@ -104,3 +112,29 @@ def test_a_tombstone_is_passed_over_whose_key_is_known_to_have_none_of_the_colum
         kept = _wanted(columns, options).of(batch)
 
     assert len(kept) == int(is_kept)
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.binary(max_size=4), st.sampled_from([b"ab", b"abc", b"abcd"])), max_size=12),
+    st.integers(1, 3),
+)  # fmt: skip
+def test_what_a_beginning_says_is_said_of_each_message(messages, length):
+    """However much of them must be seen: the answer is that for the message alone."""
+
+    def keeps(beginning: bytes, is_whole: bool) -> bool | int:
+        if beginning.startswith(b"a") and not is_whole and len(beginning) < 4:
+            return len(beginning) + 1
+        return len(beginning) % 2 == 0 if beginning.startswith(b"a") else beginning[:1] < b"a"
+
+    def alone(message: bytes) -> bool:
+        seen = length
+        while True:
+            answer = keeps(message[:seen], len(message) < seen)
+            if isinstance(answer, bool):
+                return answer
+            seen = answer
+
+    found = kept_by_beginning(pa.array(messages, pa.large_binary()), keeps, length)
+
+    assert found.dtype == np.bool_
+    assert found.tolist() == [each is None or alone(each) for each in messages]

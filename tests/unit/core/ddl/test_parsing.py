@@ -29,6 +29,7 @@ REFUSED = [  # statement with an arrow before the place, sentence
     ("→", "expected the text of a CREATE TABLE statement, but found the end."),
     ("→users.sql", "expected the text of a CREATE TABLE statement, but found 'users'."),
     ("→SELECT 1", "expected the text of a CREATE TABLE statement, but found 'SELECT'."),
+    ("CREATE OR →TABLE t", "expected REPLACE"),
     ("CREATE →VIEW v AS SELECT 1", "expected TABLE, but found 'VIEW'."),
     ("CREATE TABLE→", "expected the table's name, but found the end."),
     ("CREATE TABLE t→", "expected '(' and the table's columns, but found the end."),
