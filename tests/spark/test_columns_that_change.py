@@ -187,6 +187,7 @@ def test_exactly_once(
     assert found == sorted([*expected, *((n, "z", n) for n in range(50))], key=repr)
 
 
+@pytest.mark.classic("over Spark Connect, a DataFrame gets its columns when the query starts")
 @pytest.mark.long("five runs of a query")
 def test_the_table_first(
     spark: SparkSession, broker: Broker, registry: Registry, tmp_path: Path

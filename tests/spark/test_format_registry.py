@@ -81,7 +81,8 @@ def test_a_stream_of_a_table_that_changes(
     def write(part: str, *row: object) -> None:
         at = f"STRUCT<{part.replace(' INT', ': INT')}>"
         columns = f"id BIGINT NOT NULL, at {at}, lines ARRAY<{at}>, by_name MAP<STRING, {at}>"
-        id_, *values = row
+        id_, *others = row
+        values = tuple(others)  # over Connect a list is no STRUCT
         within = (values, [values], {"x": values})
         save(spark.createDataFrame([(id_, *within, *values)], f"{columns}, {part}"), it)
 

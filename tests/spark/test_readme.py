@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,18 +38,19 @@ MANY_QUERIES = {
 }  # fmt: skip
 """Pages that take long; one also starts a broker."""
 
+PRINT_IN_BATCHES = {"columns-that-change"}
+"""Pages with a function of foreachBatch that prints: over Connect, on the server."""
+
+
+def _marked(page: Path) -> Any:
+    marks = [pytest.mark.long("many queries")] if page.stem in MANY_QUERIES else []
+    if page.stem in PRINT_IN_BATCHES:
+        marks.append(pytest.mark.classic("its foreachBatch prints, over Connect on the server"))
+    return pytest.param(page, marks=marks, id=page.stem)
+
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(page, marks=pytest.mark.long("many queries"))
-        if page.stem in MANY_QUERIES
-        else page
-        for page in PAGES
-    ],
-    ids=[page.stem for page in PAGES],
-)
+@pytest.mark.parametrize("page", [_marked(page) for page in PAGES])
 def test_snippets_run_and_print_what_the_page_says(
     page: Path,
     namespace: dict[str, object],
