@@ -146,6 +146,13 @@ class _NoTokenError(Exception):
 _all: weakref.WeakSet[LoginTokens] = weakref.WeakSet()
 
 
+def without_tokens(text: str) -> str:
+    """What is said of a connection that nobody knows the settings of, without the tokens of this process."""
+    for tokens in tuple(_all):
+        text = tokens.without_tokens(text)
+    return text
+
+
 class LoginTokens:
     """The tokens of some settings, in this process.
 

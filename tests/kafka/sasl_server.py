@@ -70,9 +70,8 @@ class SaslServer(FaultProxy):
             elif api == _Api.SASL_AUTHENTICATE:
                 refusal, life_s = self._authenticated(session, _body(frame, version))
                 answer = _answer(version, refusal, int(life_s * 1000))
+                # Who is refused hangs up: as a broker does, which waits for that, so that the answer is read before the connection ends.
                 self._send(client, struct.pack(">i", correlation) + answer)
-                if not session.is_open:
-                    break
             elif api == _Api.API_VERSIONS or session.lets_through:
                 asked[correlation] = api, version
                 with suppress(OSError):

@@ -18,6 +18,7 @@ from pyspark_upsert_kafka.kafka.failures import (
     explained,
 )
 from pyspark_upsert_kafka.kafka.retrying import Retrying, Timeouts
+from pyspark_upsert_kafka.logins.login_tokens import without_tokens
 
 _SECURITY = frozenset({
     "AuthenticationFailedError", "AuthenticationMethodNotSupported", "IllegalSaslStateError",
@@ -172,6 +173,9 @@ class _ErrorCollector(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Takes note of what is logged of a connection."""
         arguments = record.args if isinstance(record.args, tuple) else ()
+        # kafka-python 3 logs refusals, in which a broker may repeat a token, without the connection too.
+        if (said := without_tokens(text := record.getMessage())) != text:
+            record.msg, record.args = said, ()
         for argument in arguments:
             config = getattr(argument, "config", None)
             client_id = config.get("client_id") if isinstance(config, dict) else None
