@@ -107,9 +107,8 @@ def with_format_hint(bad: BadMessage, data: bytes | None, format_: str) -> BadMe
         data: The bytes of its key or value, whichever cannot be decoded.
         format_: The format as which they were read.
     """
-    hint = (_key_hint(data or b"", format_) if bad.stage == "key" else "") or format_hint(
-        data or b"", format_
-    )
+    data = data or b""
+    hint = (_key_hint(data, format_) if bad.stage == "key" else "") or format_hint(data, format_)
     return BadMessage(bad.index, bad.stage, f"{bad.reason}{hint}") if hint else bad
 
 
@@ -149,14 +148,10 @@ def _key_hint(data: bytes, format_: str) -> str:
     # No registry has the schema id 0.
     if format_ in _WITHOUT_PREFIX and number and not any(data[:-3]):
         return f"; it may be a number as Kafka's serializers write it: 'key.format' = 'raw' reads that, as {number}"
-    begin = data.lstrip()[:1]
-    if begin in (b"{", b"[", b"") or not _is_text(data):
+    what = {"raw": "text", "json": "plain value"}.get(format_)
+    if what is None or data.lstrip()[:1] in (b"{", b"[", b"") or not _is_text(data):
         return ""
-    if format_ == "raw":
-        return "; it may be a text: 'key.format' = 'raw' reads that as STRING, and 'csv' as a number too"
-    if format_ == "json":
-        return "; it may be a plain value: 'key.format' = 'raw' reads that as STRING, and 'csv' as a number too"
-    return ""
+    return f"; it may be a {what}: 'key.format' = 'raw' reads that as STRING, and 'csv' as a number too"
 
 
 def _is_text(data: bytes) -> bool:

@@ -73,9 +73,9 @@ def _clauses(merge: Merge) -> Iterator[str]:
     matched = "WHEN MATCHED" if older is None else f"WHEN MATCHED AND NOT {older}"
     updated = {quoted(name): _new_value(name, merge) for name in merge.columns}
     inserted = {quoted(name): f"s.{quoted(name)}" for name in merge.columns}
-    is_reborn = None if merge.again is None else _flag(merge, "is_reborn")
+    is_reborn = _flag(merge, "is_reborn")
     if merge.deletes is Deletes.HARD:
-        goes = f"NOT {has_row}" if is_reborn is None else f"(NOT {has_row} OR {is_reborn})"
+        goes = f"NOT {has_row}" if merge.again is None else f"(NOT {has_row} OR {is_reborn})"
         yield f"{matched} AND {goes} THEN DELETE"
     if merge.deleted_column is not None:
         deleted = quoted(merge.deleted_column)
@@ -89,8 +89,8 @@ def _clauses(merge: Merge) -> Iterator[str]:
     is_marked = merge.deleted_column is not None and older is not None
     # A change that is older than the delete, and comes later, is then known to be older.
     is_inserted = "" if is_marked else f" AND {has_row}"
-    if is_reborn is not None:
-        is_inserted += f" AND (NOT {is_reborn} OR s.{quoted(str(merge.again))})"
+    if merge.again is not None:
+        is_inserted += f" AND (NOT {is_reborn} OR s.{quoted(merge.again)})"
     names, new = ", ".join(inserted), ", ".join(inserted.values())
     yield f"WHEN NOT MATCHED{is_inserted} THEN INSERT ({names}) VALUES ({new})"  # noqa: S608
     if merge.is_whole_table:

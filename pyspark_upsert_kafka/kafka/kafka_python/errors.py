@@ -174,8 +174,9 @@ class _ErrorCollector(logging.Handler):
         """Takes note of what is logged of a connection."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         # kafka-python 3 logs refusals, in which a broker may repeat a token, without the connection too.
-        if (said := without_tokens(text := record.getMessage())) != text:
-            record.msg, record.args = said, ()
+        said = record.getMessage()
+        if (shown := without_tokens(said)) != said:
+            record.msg, record.args = shown, ()
         for argument in arguments:
             config = getattr(argument, "config", None)
             client_id = config.get("client_id") if isinstance(config, dict) else None

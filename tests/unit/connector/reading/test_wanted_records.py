@@ -11,26 +11,33 @@ from pyspark.sql.types import StructType
 
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.connector.reading.wanted_records import (
-    WantedRecords,
     kept_by_beginning,
     wanted_records,
 )
 from pyspark_upsert_kafka.core.bytes_column import BytesColumn
-from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 from tests.table_options import table_options
-from tests.unit.registry.fake_registry import serving
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 
 ORDER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
 
 
-def _wanted(columns: StructType, options: ReadOptions) -> WantedRecords:
-    """What chooses them."""
-    found = wanted_records(table_to_read(columns, options), options)
-    assert found is not None
-    return found
+def _is_kept(registry: FakeRegistry, key: bytes, value: bytes | None, **given: str | None) -> bool:
+    """Whether a message is kept where orders are wanted."""
+    sides = [(side, given.get(f"{side}__format")) for side in ("key", "value")]
+    urls = {f"{side}.{name}.url": registry.url for side, name in sides if name is not None}
+    options = read_options(
+        table_options(**given, **urls, **{"scan.record-names": "Order"}),
+        format_options,
+        stream=True,
+    )
+    columns = StructType().add("id", "long").add("_change_type", "string")
+    wanted = wanted_records(table_to_read(columns, options), options)
+    assert wanted is not None
+    batch = RawBatch("orders", 0, BytesColumn.of([key]), BytesColumn.of([value]), [0])
+    return len(wanted.of(batch)) == 1
 
 
 @pytest.mark.parametrize(
@@ -52,34 +59,16 @@ def test_only_what_is_known_to_be_of_another_type_is_passed_over(
     with serving() as registry:
         registry.schema(1, ORDER)
         registry.schema(2, {**ORDER, "name": "Customer"})
-        given = table_options(
-            value__format="avro-confluent",
-            **{"value.avro-confluent.url": registry.url, "scan.record-names": "Order"},
-        )
-        options = read_options(given, format_options, stream=True)
-        columns = StructType().add("id", "long").add("_change_type", "string")
-        batch = RawBatch("orders", 0, BytesColumn.of([b'{"id":1}']), BytesColumn.of([value]), [0])
 
-        kept = _wanted(columns, options).of(batch)
-
-    assert len(kept) == int(is_kept)
+        assert _is_kept(registry, b'{"id":1}', value, value__format="avro-confluent") is is_kept
 
 
 def test_tombstones_of_a_format_whose_keys_are_not_read_are_kept() -> None:
     """Nothing says of which type they are, and they become no rows."""
     with serving() as registry:
-        given = table_options(
-            key__format=None,
-            value__format="debezium-avro-confluent",
-            **{"value.debezium-avro-confluent.url": registry.url, "scan.record-names": "Order"},
+        assert _is_kept(
+            registry, b"k", None, key__format=None, value__format="debezium-avro-confluent"
         )
-        options = read_options(given, format_options, stream=True)
-        columns = StructType().add("id", "long").add("_change_type", "string")
-        batch = RawBatch("orders", 0, BytesColumn.of([b"k"]), BytesColumn.of([None]), [0])
-
-        kept = _wanted(columns, options).of(batch)
-
-    assert len(kept) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,19 +88,9 @@ def test_a_tombstone_is_passed_over_whose_key_is_known_to_have_none_of_the_colum
     with serving() as registry:
         registry.schema(3, {**ORDER, "name": "Key"})
         registry.schema(4, {**ORDER, "fields": [{"name": "mail", "type": "long"}]})
-        urls = {f"{side}.avro-confluent.url": registry.url for side in ("key", "value")}
-        given = table_options(
-            key__format="avro-confluent",
-            value__format="avro-confluent",
-            **{**urls, "scan.record-names": "Order"},
-        )
-        options = read_options(given, format_options, stream=True)
-        columns = StructType().add("id", "long").add("_change_type", "string")
-        batch = RawBatch("orders", 0, BytesColumn.of([key]), BytesColumn.of([None]), [0])
+        formats = {"key__format": "avro-confluent", "value__format": "avro-confluent"}
 
-        kept = _wanted(columns, options).of(batch)
-
-    assert len(kept) == int(is_kept)
+        assert _is_kept(registry, key, None, **formats) is is_kept
 
 
 @given(
