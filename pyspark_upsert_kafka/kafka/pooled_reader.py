@@ -186,7 +186,7 @@ class PooledReader(ABC, Generic[C]):
     def __init__(self, settings: ReadSettings) -> None:
         level = "read_committed" if settings.read_committed else "read_uncommitted"
         self._settings = settings
-        self._properties = Properties({**settings.properties, "isolation.level": level})
+        self._properties = settings.properties.replaced({"isolation.level": level})
 
     def read(self, range_: Range) -> Iterator[RawBatch]:
         """The messages of the range, in batches."""

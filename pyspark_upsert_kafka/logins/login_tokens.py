@@ -31,8 +31,8 @@ from pyspark_upsert_kafka.core.masking import outside_text
 
 logger = logging.getLogger("pyspark_upsert_kafka")
 
-TOKENS = "login.tokens"
-"""Where a client's configuration has its `LoginTokens`; no client has such a property."""
+TOKENS = "Login tokens"
+"""Where a client's configuration has its `LoginTokens`. No option gives it: their names are in lower case."""
 
 _DEADLINE_S = 10.0
 """How long a token is waited for."""

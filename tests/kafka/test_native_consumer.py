@@ -13,17 +13,27 @@ from contextlib import closing
 import numpy as np
 import psutil
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaProducer
 
+from pyspark_upsert_kafka.connector.format_catalog import format_options
+from pyspark_upsert_kafka.core.delivery_guarantee import DeliveryGuarantee
 from pyspark_upsert_kafka.core.metadata import Detail
+from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_sending_client
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, client_log
+from pyspark_upsert_kafka.kafka.librdkafka.reader import BATCH_POOL, LibrdkafkaReader
+from pyspark_upsert_kafka.kafka.native import (
+    BatchProducer,
+    TransactionalBatchProducer,
+    message_pointers,
+)
 from pyspark_upsert_kafka.kafka.native import consumer as consumer_module
-from pyspark_upsert_kafka.kafka.native import message_pointers
 from pyspark_upsert_kafka.kafka.native.consumer import BatchConsumer
 from pyspark_upsert_kafka.kafka.native.message_pointers import bytes_at, fields_of
-from tests.conftest import Broker
+from pyspark_upsert_kafka.kafka.pooled_reader import SMALL_FETCH
+from tests.conftest import Broker, options
 from tests.kafka.conftest import NATIVE_OFF, Edge, numbered, turn_off
 
 COUNT = 20_000
@@ -163,6 +173,32 @@ def test_where_something_is_lacking_it_is_read_all_the_same(broker, topic, lacki
     edge = Edge("librdkafka", broker.servers, details=TIMESTAMP)
 
     assert edge.offsets(Range(topic, 0, 5, COUNT)) == [*range(5, COUNT)]
+
+
+@pytest.mark.parametrize(
+    ("is_on", "used"),
+    [
+        (True, [BatchConsumer, BatchProducer, TransactionalBatchProducer]),
+        (False, [Consumer, Producer, Producer]),
+    ],
+)
+def test_the_option_chooses_each_client(broker, is_on, used):
+    """With `kafka.client.native` = `false`, confluent-kafka's own clients read, send and write in transactions."""
+    topic = broker.topic()
+    given = options(broker, topic, **{"kafka.client.native": str(is_on).lower()})
+    properties = read_options(given, format_options, stream=False).table.properties
+    reader = LibrdkafkaReader(ReadSettings(properties, True, True, TIMESTAMP))
+    client = load_sending_client("librdkafka", "a test")
+    at_least_once = DeliveryGuarantee.AT_LEAST_ONCE
+    with (
+        closing(reader._connect(SMALL_FETCH).consumer) as consumer,
+        closing(client.sender(properties, [topic], at_least_once, with_metadata=False)) as sender,
+        closing(
+            client.transactional_sender(properties, [topic], f"x-{topic}", with_metadata=False)
+        ) as in_transactions,
+    ):
+        assert [type(consumer), type(sender._producer), type(in_transactions._producer)] == used
+    assert (reader._pool is BATCH_POOL) is is_on
 
 
 def test_both_ways_give_the_same(broker, topic):

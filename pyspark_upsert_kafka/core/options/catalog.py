@@ -236,6 +236,9 @@ _TABLE = Section(
         Option("kafka.client", one_of("librdkafka", "kafka-python"), "librdkafka",
                "the Kafka client: `librdkafka`, or `kafka-python` (kafka-python-ng or kafka-python 3, "
                "whichever is installed)"),
+        Option("kafka.client.native", boolean, True,
+               "with `librdkafka`: whether its own functions are called behind confluent-kafka, for speed; `false` turns them off for "
+               "this query or table (see [librdkafka's own functions](native-calls.md))"),
         METADATA_OF_COLUMN,
         _PROPERTIES,
     ),

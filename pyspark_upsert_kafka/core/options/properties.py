@@ -53,12 +53,17 @@ class Properties(Mapping[str, str]):
     Values may be references, ``${env:NAME}`` and ``${file:/path:key}`` (KIP-297), which only
     `resolved` looks up: so a plan holds the reference and never the secret.
 
+    Args:
+        given: The properties by name.
+        native: Whether librdkafka's own functions may be called behind confluent-kafka (option ``kafka.client.native``).
+
     >>> Properties({"sasl.password": "s3cret", "linger.ms": "5"})
     Properties({'linger.ms': '5', 'sasl.password': '***'})
     """
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    def __init__(self, given: Mapping[str, str], *, native: bool = True) -> None:
         self._given = dict(sorted(given.items()))
+        self.native = native
         servers = given.get(_SERVERS, "")
         if "@" in servers and not refers(servers):
             raise OptionError(
@@ -74,6 +79,11 @@ class Properties(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._given)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Properties) and other.native != self.native:
+            return False
+        return super().__eq__(other)
 
     def __hash__(self) -> int:
         return hash(tuple(self._given.items()))
@@ -91,10 +101,16 @@ class Properties(Mapping[str, str]):
         Raises:
             OptionError: An environment variable, a file or a key in it does not exist.
         """
-        return Properties({name: resolve(PREFIX + name, value) for name, value in self.items()})
+        return self.replaced({name: resolve(PREFIX + name, value) for name, value in self.items()})
+
+    def replaced(self, values: Mapping[str, str]) -> Properties:
+        """The properties with other values for some names."""
+        return Properties({**self, **values}, native=self.native)
 
 
-def client_properties(given: Mapping[str, str], *, group_start: bool) -> Properties:
+def client_properties(
+    given: Mapping[str, str], *, group_start: bool, native: bool = True
+) -> Properties:
     """The ``properties.*`` among the options, checked for what the connector manages itself.
 
     ``auto.offset.reset`` is not among them: the connector asks for group offsets itself, and a reader
@@ -103,6 +119,7 @@ def client_properties(given: Mapping[str, str], *, group_start: bool) -> Propert
     Args:
         given: All options, names in lower case.
         group_start: Whether the query starts at group offsets, where ``auto.offset.reset`` counts.
+        native: Whether librdkafka's own functions may be called.
 
     Raises:
         OptionError: The connector manages a property itself.
@@ -118,4 +135,4 @@ def client_properties(given: Mapping[str, str], *, group_start: bool) -> Propert
             f"Option '{PREFIX}{_RESET}' is for 'scan.startup.mode' = "
             "'group-offsets' only; otherwise 'scan.startup.mode' alone decides where to start."
         )
-    return Properties(properties)
+    return Properties(properties, native=native)

@@ -89,11 +89,14 @@ def table_options(
         key_format=_format(values, "key") if keyed and values["key.format"] else None,
         value_format=_format(values, "value"),
         properties=client_properties(
-            given, group_start=values["scan.startup.mode"] == "group-offsets"
+            given,
+            group_start=values["scan.startup.mode"] == "group-offsets",
+            native=values["kafka.client.native"],
         ),
         client=values["kafka.client"],
         ddl_columns=values[DDL_COLUMNS.name],
     )
+    _check_client(given, values)
     _check_buffer(values)
     _check_position(values, table, "startup")
     _check_position(values, table, "bounded")
@@ -162,6 +165,13 @@ def _format(values: Mapping[str, Any], side: str) -> FormatChoice:
         each.removeprefix(prefix): values[each] for each in values if each.startswith(prefix)
     }
     return FormatChoice(name, tuple(options.items()))
+
+
+def _check_client(given: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    if "kafka.client.native" in given and values["kafka.client"] != "librdkafka":
+        raise OptionError(
+            f"'kafka.client.native' is for 'kafka.client' = 'librdkafka' only, but that is '{values['kafka.client']}'."
+        )
 
 
 def _check_position(values: Mapping[str, Any], table: TableOptions, which: str) -> None:

@@ -16,11 +16,12 @@ from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.core.options.properties import PREFIX, SPELLINGS, Properties
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.native import (
+    MAY_BE_CALLED,
     Login,
     LoginConsumer,
     LoginProducer,
     can_log_in,
-    is_on,
+    may_be_called,
 )
 from pyspark_upsert_kafka.kafka.retrying import Timeouts
 from pyspark_upsert_kafka.logins.jaas import without_jaas
@@ -92,6 +93,8 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
     }
     if tokens is not None:
         config[TOKENS] = tokens
+    if not properties.native:
+        config[MAY_BE_CALLED] = False
     config = {**config, **_reconnecting(given), **ours, **given}
     return {_ANSWER_TIMEOUT: _answer_timeout_ms(config), **config}
 
@@ -186,9 +189,10 @@ def open_client(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -
         OptionError: The client does not take a property, or needs a package for it.
         BrokerError: There is no token to log in with.
     """
-    tokens = config.get(TOKENS)
+    tokens, native = config.get(TOKENS), may_be_called(config)
+    plain = {name: value for name, value in config.items() if name not in (TOKENS, MAY_BE_CALLED)}
     try:
-        return client(config) if tokens is None else _logged_in(client, config, tokens)
+        return client(plain) if tokens is None else _logged_in(client, plain, tokens, native=native)
     except (ImportError, KafkaException, RuntimeError, TypeError, ValueError) as error:
         if _is_refused_login(error):
             raise RetriableBrokerError(
@@ -211,17 +215,20 @@ _FOR_LOGIN: dict[object, Callable[..., Any]] = {
 
 
 def _logged_in(
-    client: Callable[[dict[str, Any]], T], config: Mapping[str, Any], tokens: LoginTokens
+    client: Callable[[dict[str, Any]], T],
+    config: dict[str, Any],
+    tokens: LoginTokens,
+    *,
+    native: bool,
 ) -> T:
     """Opens a client that has a token, and gets each later one.
 
     A callback that is asked for it, as confluent-kafka has one, would be waited for a second with each client.
     """
     tokens.token()  # else no client is opened
-    plain = {name: value for name, value in config.items() if name != TOKENS}
     opening = cast("Callable[[dict[str, Any]], T]", _FOR_LOGIN.get(client, client))
-    if is_on() and can_log_in():
-        opened = opening(plain)
+    if native and can_log_in():
+        opened = opening(config)
         tokens.serve(Login(opened))
         return opened
 
@@ -229,7 +236,7 @@ def _logged_in(
         token = tokens.token()
         return token.text, token.expires_at, token.principal, dict(token.extensions)
 
-    opened = opening({**plain, "oauth_cb": answer})
+    opened = opening({**config, "oauth_cb": answer})
     tokens.serve(AsksItself(opened))
     return opened
 

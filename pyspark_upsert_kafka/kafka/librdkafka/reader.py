@@ -362,7 +362,11 @@ class LibrdkafkaReader(PooledReader[Connection]):
 
     @property
     def _pool(self) -> Pool[Connection]:  # type: ignore[override]
-        return BATCH_POOL if can_take(self._settings.details) else POOL
+        return BATCH_POOL if self._in_batches else POOL
+
+    @property
+    def _in_batches(self) -> bool:
+        return self._properties.native and can_take(self._settings.details)
 
     def _cluster(self) -> AbstractContextManager[Cluster]:
         return pooled_cluster(self._properties, "reader", self._settings.outage_s)
@@ -372,7 +376,7 @@ class LibrdkafkaReader(PooledReader[Connection]):
         config = client_config(self._properties, "reader", ours)
         errors = ReportedErrors(config)
         config["allow.auto.create.topics"] = False  # what was planned is there, or is lost
-        if can_take(self._settings.details) and takes(config):
+        if self._in_batches and takes(config):
             opening = partial(BatchConsumer, errors=errors)
             return Connection(open_client(opening, config), errors)
         return Connection(open_client(ck.Consumer, {**config, **errors.callbacks()}), errors)

@@ -2,16 +2,19 @@
 
 This is the only entry: no other module knows those in this folder, and nothing else calls a function of librdkafka. For each
 class that is here confluent-kafka has one that does the same, message by message, and that is used where these cannot be, or
-where the environment variable ``PYSPARK_UPSERT_KAFKA_NATIVE`` is ``off``. Why it is safe says ``docs/native-calls.md``.
+where the option ``kafka.client.native`` or the environment variable ``PYSPARK_UPSERT_KAFKA_NATIVE`` turns them off. Why it is safe
+says ``docs/native-calls.md``.
 """
 
 from pyspark_upsert_kafka.kafka.native.consumer import BatchConsumer, Event, can_take
 from pyspark_upsert_kafka.kafka.native.library import (
+    MAY_BE_CALLED,
     Login,
     LoginConsumer,
     LoginProducer,
     can_log_in,
     is_on,
+    may_be_called,
     takes,
 )
 from pyspark_upsert_kafka.kafka.native.producer import (
@@ -21,6 +24,7 @@ from pyspark_upsert_kafka.kafka.native.producer import (
 )
 
 __all__ = [
+    "MAY_BE_CALLED",
     "BatchConsumer",
     "BatchProducer",
     "Event",
@@ -32,5 +36,6 @@ __all__ = [
     "can_log_in",
     "can_take",
     "is_on",
+    "may_be_called",
     "takes",
 ]

@@ -148,6 +148,11 @@ TEXT_BYTES = 512
 PRODUCER, CONSUMER = 0, 1
 """The kinds of clients: RD_KAFKA_PRODUCER and RD_KAFKA_CONSUMER."""
 
+MAY_BE_CALLED = "Native functions"
+"""Where a client's configuration has ``False`` if librdkafka's functions may not be called for it.
+
+No option gives it: their names are in lower case.
+"""
 
 _SWITCH = "PYSPARK_UPSERT_KAFKA_NATIVE"
 """The environment variable that turns all of this off."""
@@ -190,7 +195,17 @@ def takes(config: Mapping[str, Any]) -> bool:
     """
     given = (value for name, value in config.items() if name not in ("logger", TOKENS))
     is_plain = all(isinstance(value, bool | int | str) for value in given)
-    return is_plain and config.get(OWN_WAY) != "aws_iam" and is_on() and library() is not None
+    return (
+        is_plain
+        and config.get(OWN_WAY) != "aws_iam"
+        and may_be_called(config)
+        and library() is not None
+    )
+
+
+def may_be_called(config: Mapping[str, Any]) -> bool:
+    """Whether neither the environment nor the option has turned them off for a client with this configuration."""
+    return is_on() and config.get(MAY_BE_CALLED, True)
 
 
 class Handles:

@@ -180,6 +180,10 @@ TABLE_VALUES = [
     ),
     ({"kafka.client": "librdkafka"}, {}),
     ({"kafka.client": "kafka-python"}, {"client": "kafka-python"}),
+    (
+        {"kafka.client.native": "false"},
+        {"properties": Properties(dict(TABLE.properties), native=False)},
+    ),
     ({"connector": "upsert-kafka"}, {}),
     ({"checkpointlocation": "/tmp/c", "queryname": "q"}, {}),
 ]
@@ -401,6 +405,7 @@ VALID = {
     "key.fields-prefix": {"key.fields-prefix": "k_", "value.fields-include": "EXCEPT_KEY"},
     "value.fields-include": {"value.fields-include": "ALL"},
     "kafka.client": {"kafka.client": "librdkafka"},
+    "kafka.client.native": {"kafka.client.native": "true"},
     "properties.bootstrap.servers": {"properties.bootstrap.servers": "a:1,b:2"},
     "properties.allow.auto.create.topics": {"properties.allow.auto.create.topics": "true"},
     "properties.isolation.level": {"properties.isolation.level": "read_uncommitted"},
@@ -888,6 +893,11 @@ def test_what_is_wrong_on_both_sides(planned, given, message):
                 "ddl": "CREATE TABLE t (id INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka')",
             },
             "'scan.schema-changes' = 'restart' is for columns that come from a schema: ",
+        ),
+        (
+            batch,
+            {"kafka.client": "kafka-python", "kafka.client.native": "false"},
+            "'kafka.client.native' is for 'kafka.client' = 'librdkafka' only, but that is 'kafka-python'.",
         ),
         (
             stream,

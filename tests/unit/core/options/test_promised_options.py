@@ -31,6 +31,7 @@ CONNECTOR = [  # name, a text, its value, the default
     ("key.fields-prefix", "k_", "k_", ""),
     ("value.fields-include", "EXCEPT_KEY", "EXCEPT_KEY", "ALL"),
     ("kafka.client", "kafka-python", "kafka-python", "librdkafka"),
+    ("kafka.client.native", "false", False, True),
     ("metadata.<column>", "offset", (("<column>", "offset"),), ()),
     ("properties.<name>", "${env:A}", (("<name>", "${env:A}"),), ()),
     ("read.mode", "append", "append", None),

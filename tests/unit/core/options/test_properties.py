@@ -114,6 +114,17 @@ def test_properties_are_a_value():
     assert (len(one), one["a"], one.get("c")) == (2, "1", None)
 
 
+def test_properties_know_whether_native_functions_may_be_called():
+    """No client that may call them is lent to a task that may not, with references replaced and on a worker too."""
+    on, off = Properties({"a": "1"}), Properties({"a": "1"}, native=False)
+
+    assert on != off
+    assert (off, hash(off)) == (Properties({"a": "1"}, native=False), hash(off))
+    assert (on.native, off.native) == (True, False)
+    for made in (off.resolved(), off.replaced({"b": "2"}), pickle.loads(pickle.dumps(off))):
+        assert made.native is False
+
+
 def test_properties_show_no_secret():
     """In a repr secrets are starred out; their values are there."""
     properties = Properties({"sasl.password": "geheim", "linger.ms": "5"})

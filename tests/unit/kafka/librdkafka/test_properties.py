@@ -11,6 +11,8 @@ from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka.librdkafka.errors import WithoutSecrets
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
 from pyspark_upsert_kafka.kafka.librdkafka.sender import transaction_config
+from pyspark_upsert_kafka.kafka.native import MAY_BE_CALLED
+from pyspark_upsert_kafka.logins.login_tokens import TOKENS
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
@@ -214,6 +216,8 @@ def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkey
             {"lingr.ms": "5"},
             r"Unknown option 'properties.lingr.ms'. Did you mean 'properties.linger.ms'\?",
         ),
+        ({TOKENS.lower(): "x"}, "Unknown option 'properties.login tokens'"),
+        ({MAY_BE_CALLED.lower(): "x"}, "Unknown option 'properties.native functions'"),
         (
             {"linger.ms": "soon"},
             "does not take an option 'properties.*': Invalid value for configuration property \"linger.ms\"",

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
+from typing import Any
+
 import pytest
 
 from pyspark_upsert_kafka.core.errors import OptionError
+from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.kafka import native
 from pyspark_upsert_kafka.kafka.librdkafka.errors import client_log
+from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config, open_client
+from tests import given_tokens
 
 SWITCH = "PYSPARK_UPSERT_KAFKA_NATIVE"
 CONFIG = {"logger": client_log, "acks": "all"}
@@ -33,6 +39,44 @@ def test_a_value_that_means_nothing_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
     with pytest.raises(OptionError, match=f"'{SWITCH}': expected 'on' or 'off', but is 'false'"):
         native.takes(CONFIG)
+
+
+def test_the_option_turns_them_off_for_its_clients() -> None:
+    """Other clients of the process go on with them."""
+    servers = {"bootstrap.servers": "here:9092"}
+    off = client_config(Properties(servers, native=False), "writer", {})
+    on = client_config(Properties(servers), "writer", {})
+
+    assert (native.takes(off), native.takes(on)) == (False, True)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_no_client_is_given_the_option(is_on: bool) -> None:
+    """Librdkafka knows no such property."""
+    config = client_config(
+        Properties({"bootstrap.servers": "here:9092"}, native=is_on), "reader", {}
+    )
+
+    assert open_client(set, config) == config.keys() - {native.MAY_BE_CALLED}
+
+
+@pytest.mark.parametrize(("is_on", "asks"), [(True, False), (False, True)])
+def test_where_they_are_off_a_client_asks_for_its_token(
+    is_on: bool, asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By confluent-kafka's callback; else it is given one."""
+    for name, value in given_tokens.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    given = {"bootstrap.servers": "127.0.0.1:1", **given_tokens.login(f"case={uuid.uuid4()}")}
+    config = client_config(Properties(given, native=is_on), "writer", {"log_level": 0})
+    seen = []
+
+    def opened(config: dict[str, Any]) -> native.LoginProducer:
+        seen.append("oauth_cb" in config)
+        return native.LoginProducer(config)
+
+    open_client(opened, config)
+    assert seen == [asks]
 
 
 def test_a_client_of_the_binding_is_found() -> None:
