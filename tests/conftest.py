@@ -12,7 +12,14 @@ from itertools import count
 
 import hypothesis
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -20,6 +27,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewPartitions,
     NewTopic,
+    OffsetSpec,
     ResourceType,
 )
 
@@ -196,7 +204,10 @@ class Broker:
             self.idle.append(producer)
 
     def messages(self, topic: str) -> list[Message]:
-        """All committed messages of a topic, by partition and offset."""
+        """All committed messages of a topic, by partition and offset.
+
+        A commit is confirmed before readers may see its messages: what is there now is waited for until it is committed or aborted.
+        """
         consumer = Consumer(
             {
                 "bootstrap.servers": self.servers,
@@ -215,7 +226,10 @@ class Broker:
             assert message is not None, f"nothing from {topic} for five minutes"
             if message.error() is not None:  # the client mends what is not the end
                 if message.error().code() == KafkaError._PARTITION_EOF:
-                    waiting.discard(message.partition())
+                    place = TopicPartition(topic, message.partition())
+                    _, high = consumer.get_watermark_offsets(place, cached=True)
+                    if message.offset() >= high:
+                        waiting.discard(message.partition())
                 continue
             found.append(
                 Message(
@@ -225,6 +239,18 @@ class Broker:
             )  # fmt: skip
         consumer.close()
         return sorted(found, key=lambda message: (message.partition, message.offset))
+
+    def wait_for_transactions(self, topic: str) -> None:
+        """Waits until readers see what was committed or aborted: brokers confirm it before that."""
+        partitions = self.admin.list_topics(topic, timeout=120).topics[topic].partitions
+        asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
+
+        def ends(isolation: IsolationLevel) -> list[int]:
+            answers = self.admin.list_offsets(asked, isolation_level=isolation)
+            return [answers[place].result().offset for place in asked]
+
+        while ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED):
+            time.sleep(0.05)
 
     def pairs(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         """Key and value of all messages of a topic, by partition and offset."""

@@ -74,3 +74,4 @@ def aborted(broker: Broker, topic: str) -> None:
     producer.produce(topic, key="a", value="2")
     producer.flush()
     producer.abort_transaction()
+    broker.wait_for_transactions(topic)

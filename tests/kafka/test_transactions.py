@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from functools import partial
 
@@ -342,3 +343,21 @@ def test_brokers_tell_for_how_long_they_keep_receipts(broker, transactions):
     """Seven days, unless they are told otherwise."""
     with closing(transactions.open(broker.topic())) as sender:
         assert sender.retention_s() == 7 * 24 * 3600
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_what_readers_do_not_see_yet_is_waited_for(broker: Broker, is_committed: bool) -> None:
+    """`Broker.messages`: brokers confirm a commit, and an abort, before readers see what comes of it."""
+    topic = broker.topic()
+    producer = broker.producer(**{"transactional.id": topic})
+    producer.init_transactions(300)
+    producer.begin_transaction()
+    producer.produce(topic, key="a", value="1")
+    producer.flush(300)
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(broker.pairs, topic)
+        wait([reading], timeout=1)
+        assert not reading.done()
+        end = producer.commit_transaction if is_committed else producer.abort_transaction
+        end(300)
+        assert reading.result(300) == ([(b"a", b"1")] if is_committed else [])

@@ -176,6 +176,7 @@ def test_transactions(spark: SparkSession, broker: Broker) -> None:
         send(producer, 2)
         producer.flush(60)
         producer.abort_transaction(60)
+    broker.wait_for_transactions(topic)
     assert ids(spark, broker, topic) == [1]
     assert rows(load(spark, "id BIGINT", options(broker, topic))) == [(1,)]
     with transaction(broker, f"{topic}-open") as producer:
@@ -186,6 +187,7 @@ def test_transactions(spark: SparkSession, broker: Broker) -> None:
         uncommitted = {"properties.isolation.level": "read_uncommitted"}
         assert ids(spark, broker, topic, **uncommitted) == [1, 2, 3, 4]
         producer.abort_transaction(60)
+    broker.wait_for_transactions(topic)
     assert ids(spark, broker, topic) == [1, 4]
     only_markers = broker.topic(1)
     topic = only_markers
@@ -193,4 +195,5 @@ def test_transactions(spark: SparkSession, broker: Broker) -> None:
         send(producer, 5)
         producer.flush(60)
         producer.abort_transaction(60)
+    broker.wait_for_transactions(topic)
     assert ids(spark, broker, only_markers) == []

@@ -56,6 +56,7 @@ def test_a_topic(
     story.to_end()
 
     found = spark.read.format("upsert-kafka").options(**there)
+    broker.wait_for_transactions(target)
     if guarantee:
         messages = found.option("read.mode", "changelog").load().drop("_change_type")
         assert rows(messages) == sorted(story.rows(), key=repr)

@@ -279,6 +279,7 @@ def test_transactions(spark: SparkSession, broker: Broker, tmp_path: Path) -> No
     begun("b", message(2)).abort_transaction(60)
     begun("c", message(3)).commit_transaction(60)
     begun("d", message(4)).abort_transaction(60)
+    broker.wait_for_transactions(topic)
     still_open = begun("e", message(5))
     broker.produce(topic, message(6))
     uncommitted = {"properties.isolation.level": "read_uncommitted"}

@@ -229,6 +229,7 @@ def test_a_program_that_is_killed_in_its_first_batch_goes_on_with_that_table(
             kill_in_the_first_batch(arguments, checkpoint, 5 * choice.random())
     finally:
         model = writer.stop()
+    broker.wait_for_transactions(topic)
     sink = Batches(checkpoint)
     for _ in range(2):  # PySpark 4.0 ends after the batch that it does again
         run_to_end(sink.start(table_first(spark, broker.servers, topic, "4")))

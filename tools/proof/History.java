@@ -7,6 +7,10 @@ import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
@@ -16,12 +20,14 @@ import org.apache.kafka.common.utils.Utils;
 /**
  * Reads topics with Kafka's own client, read_committed: the names come line by line from standard input. For each message it prints
  * a line: partition, the partition of its key by Java's partitioner, offset, timestamp, key and value (Base64, - for null). A line
- * with a point ends a topic.
+ * with a point ends a topic. A commit is confirmed before readers may see its messages: a topic is read up to what stands there when
+ * its reading begins, whether it may be seen yet or not.
  */
 public final class History {
     private static final Duration PATIENCE = Duration.ofSeconds(1);
 
     private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Admin admin;
     private final BufferedWriter out = new BufferedWriter(new OutputStreamWriter(System.out));
 
     private History(String servers) {
@@ -30,6 +36,7 @@ public final class History {
         settings.put("isolation.level", "read_committed");
         settings.put("enable.auto.commit", "false");
         consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        admin = Admin.create(Map.of("bootstrap.servers", servers));
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -46,8 +53,10 @@ public final class History {
                 .toList();
         consumer.assign(partitions);
         consumer.seekToBeginning(partitions);
-        Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-        while (partitions.stream().anyMatch(each -> consumer.position(each) < ends.get(each))) {
+        Map<TopicPartition, OffsetSpec> ends = partitions.stream()
+                .collect(Collectors.toMap(Function.identity(), each -> OffsetSpec.latest()));
+        var found = admin.listOffsets(ends).all().get();
+        while (partitions.stream().anyMatch(each -> consumer.position(each) < found.get(each).offset())) {
             for (ConsumerRecord<byte[], byte[]> message : consumer.poll(PATIENCE)) {
                 print(message, partitions.size());
             }
