@@ -10,8 +10,8 @@ import ctypes
 import importlib
 from collections import deque
 from collections.abc import Sequence
-from ctypes import c_char_p, c_int64, c_size_t, c_void_p
-from functools import cache, partial
+from ctypes import c_int64, c_size_t, c_void_p
+from functools import cache, cached_property, partial
 from itertools import chain, repeat
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -164,17 +164,27 @@ def timestamps_of(pointers: Any) -> Timestamps:
 
 
 class HeaderValues:
-    """Finds headers of messages. The places for what librdkafka finds are made once.
+    """Finds headers of messages. The places for what librdkafka finds are made once, and so are the arguments that name them.
 
     Args:
         most: The most messages that are looked at once.
     """
 
     def __init__(self, most: int) -> None:
-        self._found = np.zeros(
-            (3, most), np.uintp
-        )  # lists of headers, and of one of them values and sizes
-        self._places = [_places_of(each).tolist() for each in self._found]
+        # Messages, their lists of headers, and of one header its values and sizes.
+        self._found = np.zeros((4, most), np.uintp)
+
+    @cached_property
+    def _places(self) -> list[list[Any]]:
+        """The place of each number, as an argument: ctypes takes longer to make one than to call a function with it."""
+        return [[*map(c_void_p.from_param, _places_of(each).tolist())] for each in self._found]
+
+    @cached_property
+    def _numbers(self) -> list[list[c_void_p]]:
+        """What is at the places of messages and of lists when a function is called with it."""
+        return [
+            [*map(c_void_p.from_address, _places_of(each).tolist())] for each in self._found[:2]
+        ]
 
     def last(self, pointers: Any, names: Sequence[str]) -> dict[str, BytesColumn]:
         """The value of each of these headers, of several with a name that of the last; None where a message has none.
@@ -183,18 +193,21 @@ class HeaderValues:
         of NumPy's asks for them, which ends at the first message that has any. From there on each is asked.
         """
         count, functions = len(pointers), _functions()
-        lists, codes = self._found[0, :count], np.zeros(count, np.int64)
+        messages, lists = self._found[:2, :count]
+        messages[:], codes = pointers, np.zeros(count, np.int64)
         lists.fill(0)
-        call_on_pairs(_headers(), pointers, _places_of(lists), codes)
+        call_on_pairs(_headers(), messages, _places_of(lists), codes)
         left = slice(int(np.count_nonzero(codes)), count)
-        left_ones = pointers[left].tolist(), self._places[0][left]
-        deque(map(functions.rd_kafka_message_headers, *left_ones), maxlen=0)
+        if left.start < count:
+            of_left = self._numbers[0][left], self._places[1][left]
+            deque(map(functions.rd_kafka_message_headers, *of_left), maxlen=0)
         having = np.flatnonzero(lists)
-        found = {}
+        found, some = {}, slice(having.size)
+        lists[some] = lists[having]
         for name in names if having.size else ():
-            values = self._found[1:, : having.size]
+            values = self._found[2:, some]
             values.fill(0)
-            asked = lists[having].tolist(), repeat(name.encode()), *self._places[1:]
+            asked = self._numbers[1][some], repeat(name.encode()), *self._places[2:]
             deque(map(functions.rd_kafka_header_get_last, *asked), maxlen=0)
             if values.any():
                 of_all = np.zeros((2, count), np.uintp)
@@ -251,11 +264,9 @@ def _functions() -> Any:
     found.rd_kafka_message_destroy.argtypes = (c_void_p,)
     found.rd_kafka_message_timestamp.restype = c_int64
     found.rd_kafka_message_timestamp.argtypes = c_void_p, c_void_p
-    # What they find is seen in the places that they are given.
+    # What they find is seen in the places that they are given. Their arguments are pointers already: nothing converts numbers.
     found.rd_kafka_message_headers.restype = None
-    found.rd_kafka_message_headers.argtypes = c_void_p, c_void_p
     found.rd_kafka_header_get_last.restype = None
-    found.rd_kafka_header_get_last.argtypes = c_void_p, c_char_p, c_void_p, c_void_p
     return found
 
 
