@@ -94,6 +94,11 @@ bench-quick: $(READY)
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/quick.py $(ARGS)
 
 # What the ids of schemas in messages cost: those of Confluent's registry beside those of AWS Glue, without any registry.
+.PHONY: bench-header-queries
+bench-header-queries: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
+bench-header-queries: $(READY)
+	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/header_queries.py $(ARGS)
+
 .PHONY: bench-schema-ids
 bench-schema-ids: $(READY)
 	$(BIN)/python benchmarks/schema_ids.py

@@ -33,7 +33,7 @@ print(json.dumps([count, used.ru_utime + used.ru_stime, used.ru_maxrss / 1e3]))
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """What a run took: seconds, seconds of CPU without the broker's, and the most memory of a Python process in MB."""
 
     seconds: float
@@ -52,10 +52,10 @@ def run_without_spark(bench: Bench, read: TableRead) -> None:
     print(
         f"\n{read.messages:,} messages over {read.keys:,} keys in {read.partitions} partitions, minPartitions {read.tasks}"
     )
-    table = partial(_alone, "read_table", tasks, read.keys)
+    table = partial(alone, "read_table", tasks, read.keys)
     _compare(bench, read, "read_table", table, lambda: _batch(bench, tasks))
     stream = partial(stream_into_nothing, bench, options, "earliest-offset", read.messages)
-    changes = partial(_alone, "read_changes", options, read.messages)
+    changes = partial(alone, "read_changes", options, read.messages)
     _compare(bench, read, "read_changes", changes, stream)
     bench.drop(topic)
 
@@ -64,13 +64,13 @@ def _compare(
     bench: Bench,
     read: TableRead,
     name: str,
-    alone: Callable[[], _Run],
+    alone: Callable[[], Run],
     spark: Callable[[], object],
 ) -> None:
     theirs = "spark.read" if name == "read_table" else "spark.readStream"
-    ways: dict[str, Callable[[], _Run]] = {
+    ways: dict[str, Callable[[], Run]] = {
         f"{name}, a process": alone,
-        f"{theirs}, into nothing": lambda: _by_spark(spark),
+        f"{theirs}, into nothing": lambda: by_spark(spark),
     }
     for job in ways.values():
         job()
@@ -92,7 +92,8 @@ def _compare(
     )
 
 
-def _alone(name: str, options: dict[str, str], rows: int) -> _Run:
+def alone(name: str, options: dict[str, str], rows: int) -> Run:
+    """A run of `read_table` or `read_changes` in a process of its own, which must give so many rows."""
     arguments = [sys.executable, "-c", _PROGRAM, json.dumps([name, options, SCHEMA])]
     begin = time.monotonic()
     printed = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
@@ -100,17 +101,18 @@ def _alone(name: str, options: dict[str, str], rows: int) -> _Run:
     count, cpu, peak_mb = json.loads(printed)
     if count != rows:
         sys.exit(f"{name} has {count:,} rows instead of {rows:,}.")
-    return _Run(seconds, cpu, peak_mb)
+    return Run(seconds, cpu, peak_mb)
 
 
 def _batch(bench: Bench, options: dict[str, str]) -> None:
     noop(bench.spark.read.format("upsert-kafka").schema(SCHEMA).options(**options).load())
 
 
-def _by_spark(job: Callable[[], object]) -> _Run:
+def by_spark(job: Callable[[], object]) -> Run:
+    """A run of a query."""
     with Usage() as usage:
         begin = time.monotonic()
         job()
         seconds = time.monotonic() - begin
     cpu = usage.seconds["worker"] + usage.seconds["JVM"]
-    return _Run(seconds, cpu, usage.peak_worker_bytes / 1e6)
+    return Run(seconds, cpu, usage.peak_worker_bytes / 1e6)

@@ -48,6 +48,12 @@ _UNKNOWN = UnknownIds()
 _highest_known: dict[tuple[Access, str], int] = {}
 """The highest id that a registry is known to have, by registry and context."""
 
+NEW_IDS = 10_000
+"""An id above the highest one that a registry names may be one of so many that were given since, as its node may lag behind others."""
+
+_LATELY_S = 30.0
+"""So long the highest id tells which ones are far above it, in seconds."""
+
 _FIRST_IDS = (1, 100_001)
 """What registries begin with: most with the first, Confluent Cloud with the second."""
 
@@ -94,9 +100,16 @@ def schema_of_id(
     if context:
         origin += f" of the context {context!r}"
     missing = f"{origin} is not in the schema registry"
-    with unknown.asking(access, (schema_id, context), origin):
-        path = _path_of_id(schema_id, context)
-        answer = request(access, path, {404: missing}, refused=UnknownSchemaError)
+    path = _path_of_id(schema_id, context)
+
+    def ask(turn: int) -> dict[str, Any]:
+        return request(access, path, {404: missing}, refused=UnknownSchemaError, turn=turn)
+
+    def may_be_new() -> bool:
+        highest = _highest_lately(access, context, int(unknown.clock.monotonic() / _LATELY_S))
+        return highest is None or schema_id <= highest + NEW_IDS
+
+    answer = unknown.asked(access, (schema_id, context), origin, ask, may_be_new)
     _note_known(access, context, schema_id)
     return _registered(access, answer, origin, type_, context)
 
@@ -108,20 +121,22 @@ def _schema_of_guid(
     missing = f"{origin} is not in the schema registry"
     if (said := unknown.said(access, _GUIDS)) is not None:
         raise UnknownSchemaError(f"{missing}, {said}")
-    with unknown.asking(access, guid, origin):
-        try:
-            path = f"/schemas/guids/{guid}"
-            answer = request(
-                access, path, {404: missing}, refused=UnknownSchemaError, no_path=_NoPathError
-            )
-        except _NoPathError as error:
-            # Perhaps a server before the registry has answered, while that is away: then it does so for any path.
-            with suppress(UnknownSchemaError):
-                its_own = dict.fromkeys((400, 403, 404, 422), "")
-                request(access, _path_of_id(_MOST_ID), its_own, refused=UnknownSchemaError)
-            said = f"which knows no schemas by GUIDs, as Confluent's does from 8.0 on ({error})."
-            unknown.add(access, _GUIDS, said)
-            raise UnknownSchemaError(f"{missing}, {said}") from None
+    path, its_errors = f"/schemas/guids/{guid}", {404: missing}
+
+    def ask(turn: int) -> dict[str, Any]:
+        how: dict[str, Any] = {"refused": UnknownSchemaError, "no_path": _NoPathError}
+        return request(access, path, its_errors, turn=turn, **how)
+
+    try:
+        answer = unknown.asked(access, guid, origin, ask)
+    except _NoPathError as error:
+        # Perhaps a server before the registry has answered, while that is away: then it does so for any path.
+        with suppress(UnknownSchemaError):
+            its_own = dict.fromkeys((400, 403, 404, 422), "")
+            request(access, _path_of_id(_MOST_ID), its_own, refused=UnknownSchemaError)
+        said = f"which knows no schemas by GUIDs, as Confluent's does from 8.0 on ({error})."
+        unknown.add(access, _GUIDS, said)
+        raise UnknownSchemaError(f"{missing}, {said}") from None
     return _registered(access, answer, origin, type_, context)
 
 
@@ -145,6 +160,11 @@ def highest_id(access: Access, context: str = "") -> int | None:
             highest = _highest_known[access, context]
             return max(said, highest) if type(said) is int else None
     return None
+
+
+@lru_cache(maxsize=100)
+def _highest_lately(access: Access, context: str, lately: int) -> int | None:  # noqa: ARG001 - a part of the time: asked once in each
+    return highest_id(access, context)
 
 
 def _note_known(access: Access, context: str, schema_id: int) -> None:

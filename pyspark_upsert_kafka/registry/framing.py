@@ -32,6 +32,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     UnknownSchemaError,
 )
 from pyspark_upsert_kafka.registry.client import (
+    NEW_IDS,
     SchemaId,
     context_of,
     highest_id,
@@ -290,14 +291,14 @@ def decoder_by_id(
 
     def unknown_among(prefixes: Sequence[bytes]) -> Mapping[bytes, str]:
         ids = {each: int.from_bytes(each[1:], "big") for each in prefixes if _is_id(each)}
-        # The messages are here: an id that is given after the answer is in none of them.
+        # The messages are here: an id that is given after the answer is in none of them. Who answers may lag behind.
         most = highest() if ids else None
         if most is None:
             return {}
         return {
             each: f"Schema id {schema_id} is not in the schema registry, whose highest id is {most}"
             for each, schema_id in ids.items()
-            if schema_id > most
+            if schema_id > most + NEW_IDS
         }
 
     return DecoderByPrefix(

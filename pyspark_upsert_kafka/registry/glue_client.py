@@ -137,8 +137,11 @@ def schema_of_version(
 
     refusals = {_NOT_THERE: not_there, _INVALID: not_there}
     asked = {"SchemaVersionId": str(version)}
-    with unknown.asking(access, version, origin):
-        return _registered(call(access, "GetSchemaVersion", asked, refusals, on=_ANY), origin)
+
+    def ask(_: int) -> Mapping[str, Any]:
+        return call(access, "GetSchemaVersion", asked, refusals, on=_ANY)
+
+    return _registered(unknown.asked(access, version, origin, ask), origin)
 
 
 @lru_cache(maxsize=1_000)

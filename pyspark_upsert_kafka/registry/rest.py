@@ -68,6 +68,7 @@ def request(  # noqa: PLR0913
     *,
     refused: type[Exception] = SchemaError,
     no_path: type[Exception] | None = None,
+    turn: int = 0,
     patience: Patience = PATIENCE,
 ) -> dict[str, Any]:
     """What a registry answers to a request about a schema.
@@ -80,6 +81,7 @@ def request(  # noqa: PLR0913
         refused: The error for one of the refusals.
         no_path: The error for a 404 that is no registry's word on a schema, since not every registry has the path; None = it is
             refused as by any other server.
+        turn: Which of the addresses is asked first, of which each may be that of another node.
         patience: How long the registry is waited for.
 
     Raises:
@@ -92,7 +94,7 @@ def request(  # noqa: PLR0913
     data = None if body is None else json.dumps(body).encode()
     deadline = time.monotonic() + patience.all_s
     for attempt in count():
-        url = access.urls[attempt % len(access.urls)]
+        url = access.urls[(turn + attempt) % len(access.urls)]
         silent_s = patience.silent_s
         until = Deadline(max(deadline, time.monotonic() + silent_s), silent_s)
         lost: RetriableBrokerError | None = None

@@ -7,12 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_upsert_kafka.registry import glue_client
+from pyspark_upsert_kafka.registry import client, glue_client
 from pyspark_upsert_kafka.registry.glue_request import forget_clients
 from tests.local_glue import CREDENTIALS
 from tests.unit.registry import fake_glue
 from tests.unit.registry.fake_glue import FakeGlue
 from tests.unit.registry.fake_registry import FakeRegistry, serving
+from tests.unit.registry.moving_clock import MovingClock
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> MovingClock:
+    """The clock of all that asks for ids, by which nobody waits."""
+    clock = MovingClock()
+    for module in (client, glue_client):
+        monkeypatch.setattr(module._UNKNOWN, "clock", clock)
+    return clock
 
 
 @pytest.fixture

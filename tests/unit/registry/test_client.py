@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from pyspark_upsert_kafka.registry.client import (
     registered_schema,
     schema_of_id,
 )
-from tests.unit.registry.fake_registry import FakeRegistry
+from tests.unit.registry.fake_registry import FakeRegistry, serving
 from tests.unit.registry.moving_clock import MovingClock
 
 
@@ -96,7 +97,7 @@ def test_each_context_has_ids_of_its_own(registry):
     registry.schema(7, "default")
     registry.answers[in_staging] = [(200, {"schema": "staging"})]
     registry.schema(8, "default")
-    unknown = UnknownIds()
+    unknown = UnknownIds(MovingClock())
 
     for _ in range(2):
         assert schema_of_id(access(registry), 7, "AVRO", unknown).text == "default"
@@ -108,8 +109,10 @@ def test_each_context_has_ids_of_its_own(registry):
             schema_of_id(access(registry), 8, "AVRO", unknown, context=":.staging:")
         assert schema_of_id(access(registry), 8, "AVRO", unknown).text == "default"
 
-    assert registry.paths()[:2] == ["/schemas/ids/7", in_staging]
-    assert len(registry.paths()) == 4
+    not_there = "/schemas/ids/8?subject=%3A.staging%3A"
+    highest = "/schemas/ids/7?fetchMaxId=true&subject=%3A.staging%3A"
+    asked = ["/schemas/ids/7", in_staging, not_there, highest, not_there, "/schemas/ids/8"]
+    assert registry.paths() == asked
 
 
 def test_an_address_may_name_a_context(registry):
@@ -173,13 +176,13 @@ def test_a_guid_is_that_of_all_contexts(registry):
 
 def test_a_guid_that_the_registry_does_not_know(registry):
     """It is remembered as an id is."""
-    unknown = UnknownIds()
+    unknown = UnknownIds(MovingClock())
     for _ in range(3):
         with pytest.raises(
             UnknownSchemaError, match=f"^The schema with the GUID {GUID} is not in .*HTTP 404"
         ):
             schema_of_id(access(registry), GUID, "AVRO", unknown)
-    assert registry.paths() == [BY_GUID]
+    assert registry.paths() == [BY_GUID] * 2
 
 
 NO_PATH = pytest.mark.parametrize(
@@ -407,7 +410,7 @@ def test_an_id_that_is_none(registry, answer, register):
 
 
 def test_an_id_that_the_registry_does_not_know(registry):
-    """It is asked for once in half a minute, and not by each message that names it; then it may be there."""
+    """It is asked for in half a minute at first twice and then once, and not by each message that names it; then it may be there."""
     clock = MovingClock(1_000.0)
     unknown = UnknownIds(clock)
 
@@ -420,17 +423,62 @@ def test_an_id_that_the_registry_does_not_know(registry):
                 UnknownSchemaError, match=f"Schema id {schema_id} is not in the schema"
             ):
                 ask(schema_id)
-    assert registry.paths() == ["/schemas/ids/5", "/schemas/ids/6"]
+    highest = [f"/schemas/ids/{first}?fetchMaxId=true" for first in (1, 100_001)]
+    fifth = ["/schemas/ids/5", *highest, "/schemas/ids/5"]
+    assert registry.paths() == [*fifth, *["/schemas/ids/6"] * 2]
 
     registry.schema(5, "there")
-    clock.now += 29.0
+    clock.now += 27.9  # since the pauses
     with pytest.raises(UnknownSchemaError):
         ask(5)
-    clock.now += 2.0
+    clock.now += 2.2
     assert ask(5) == "there"
     with pytest.raises(UnknownSchemaError):
         ask(6)
-    assert registry.paths()[2:] == ["/schemas/ids/5", "/schemas/ids/6"]
+    assert registry.paths()[6:] == ["/schemas/ids/5", "/schemas/ids/6"]
+
+
+NOT_FOUND = (404, {"error_code": 40403, "message": "Schema not found"})
+
+
+@pytest.mark.parametrize("schema_id", [5, GUID])
+def test_a_node_that_lags_behind(registry, schema_id):
+    """It does not know what another node has registered a moment ago: it is asked once more, and the message is read."""
+    path = BY_GUID if schema_id == GUID else "/schemas/ids/5"
+    registry.answers[path] = [NOT_FOUND, (200, {"schema": "there"})]
+    clock = MovingClock()
+
+    assert schema_of_id(access(registry), schema_id, "AVRO", UnknownIds(clock)).text == "there"
+    assert (registry.paths().count(path), clock.waited) == (2, 2.0)
+
+
+def test_another_node_is_asked_the_second_time(registry):
+    """Where several addresses are given; one that lags for long loses no message then."""
+    with serving() as other:
+        other.schema(5, "there")
+        two = replace(access(registry), urls=(registry.url, other.url))
+        assert schema_of_id(two, 5, "AVRO", UnknownIds(MovingClock())).text == "there"
+        assert other.paths() == ["/schemas/ids/5"]
+
+
+def test_an_id_far_above_the_highest_one_is_not_new(registry):
+    """No registry gives so many at once; the highest is asked for once in half a minute, of a node that may lag too."""
+    registry.schema(1, "first", maxId=9)
+    registry.answers["/schemas/ids/1?"] = registry.answers["/schemas/ids/1"]
+    clock = MovingClock()
+    unknown = UnknownIds(clock)
+    for schema_id in (10_010, 2_000_000_000, 10_009):
+        with pytest.raises(UnknownSchemaError):
+            schema_of_id(access(registry), schema_id, "AVRO", unknown)
+    highest = "/schemas/ids/1?fetchMaxId=true"
+    asked = [f"/schemas/ids/{each}" for each in (10_010, 2_000_000_000, 10_009, 10_009)]
+    assert registry.paths() == [asked[0], highest, *asked[1:]]
+    assert clock.waited == 2.0
+
+    clock.now += 30.0
+    with pytest.raises(UnknownSchemaError):
+        schema_of_id(access(registry), 10_011, "AVRO", unknown)
+    assert registry.paths()[-2:] == ["/schemas/ids/10011", highest]
 
 
 def test_a_registry_that_is_away_is_not_remembered(registry):

@@ -9,10 +9,16 @@ from pyspark_upsert_kafka.registry.unknown_ids import UnknownIds
 
 
 class Registry:
-    """A registry that knows even numbers, and the time."""
+    """A registry that knows even numbers, and the time.
 
-    def __init__(self) -> None:
+    Args:
+        lags_s: So long it knows none, from its first question on.
+        new: Whether an id may be new.
+    """
+
+    def __init__(self, lags_s: float = 0.0, *, new: bool = False) -> None:
         self.now, self.asked, self.waited = 500.0, list[int](), 0.0
+        self.knows_from, self.new = self.now + lags_s, new
         self.unknown = UnknownIds(self)
 
     def monotonic(self) -> float:
@@ -24,19 +30,21 @@ class Registry:
         self.now += seconds
         self.waited += seconds
 
-    def ask(self, number: int, registry: str = "here") -> str:
+    def ask(self, number: float, registry: str = "here") -> str:
         """Asks for an id; what is said of it."""
+        name = f"Schema id {number}"
         try:
-            with self.unknown.asking(registry, number, f"Schema id {number}"):
-                self._look_up(number)
+            return self.unknown.asked(
+                registry, number, name, lambda turn: self._look_up(number, turn), lambda: self.new
+            )
         except UnknownSchemaError as error:
             return str(error)
-        return "there"
 
-    def _look_up(self, number: int) -> None:
-        self.asked.append(number)
-        if number % 2:
+    def _look_up(self, number: float, turn: int) -> str:
+        self.asked.append(int(number))
+        if number % 2 or self.now < self.knows_from:
             raise UnknownSchemaError(f"Schema id {number} is not there")
+        return f"there, turn {turn}" if turn else "there"
 
 
 def test_a_flood_of_ids_that_nobody_knows(caplog: pytest.LogCaptureFixture) -> None:
@@ -118,3 +126,49 @@ def test_what_was_not_known_is_remembered_for_half_a_minute(
     registry.ask(13)
     registry.ask(1)
     assert registry.asked == [1]
+
+
+def test_an_id_that_a_node_does_not_know_yet() -> None:
+    """It is asked for once more after two seconds: another node may have given it a moment ago, and its message is a good one."""
+    registry = Registry(lags_s=1.9, new=True)
+
+    assert [registry.ask(2), registry.ask(4)] == ["there, turn 1", "there"]
+    assert (registry.asked, registry.waited) == ([2, 2, 4], 2.0)
+
+
+def test_an_id_that_is_unknown_twice() -> None:
+    """Then it counts as unknown; later it is asked for without that pause, as it is not new any more."""
+    registry = Registry(new=True)
+    for _ in range(2):
+        assert registry.ask(1) == "Schema id 1 is not there"
+    assert (registry.asked, registry.waited) == ([1, 1], 2.0)
+
+    registry.now += 31.0
+    assert registry.ask(1) == "Schema id 1 is not there"
+    assert (registry.asked, registry.waited) == ([1, 1, 1], 2.0)
+
+
+def test_an_id_that_cannot_be_new() -> None:
+    """It is asked for once, and leaves the others what they are allowed."""
+    registry = Registry()
+    for number in range(101, 201, 2):
+        registry.ask(number)
+    assert (len(registry.asked), registry.waited) == (50, 0.0)
+
+    registry.new, registry.knows_from = True, registry.now + 1.0
+    assert registry.ask(2) == "there, turn 1"
+
+
+def test_how_many_ids_are_asked_for_once_more() -> None:
+    """Ten of a type at once, and then one more a minute; a topic of many others is not read at that pace."""
+    registry = Registry(new=True)
+    for number in range(1, 101, 2):
+        registry.ask(number)
+    assert (len(registry.asked), registry.waited) == (60, 20.0)
+    registry.ask(101.0)
+    assert registry.waited == 22.0
+
+    registry.now += 60.0
+    for number in range(201, 301, 2):
+        registry.ask(number)
+    assert registry.waited == 24.0
