@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -225,16 +225,15 @@ def is_there(name: str) -> bool:
 @cache
 def names_of(file: Path) -> set[str]:
     """The names that a file defines or imports, anywhere in it."""
-    nodes = list(ast.walk(parsed(file)))
-    return {
-        *(node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))),
-        *(
-            node.id
-            for node in nodes
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        ),
-        *(node.asname or node.name for node in nodes if isinstance(node, ast.alias)),
-    }
+    found: set[str] = set()
+    for node in statements(parsed(file)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.update(alias.asname or alias.name for alias in node.names)
+        else:
+            found |= bound_by(node)
+    return found
 
 
 def broken_by(files: Iterable[Path], wrong: Callable[[Path], set[str]]) -> dict[str, set[str]]:
@@ -478,30 +477,32 @@ def used_in_code(file: Path) -> set[str]:
 
     Who annotates with a name takes it as part of what another name takes or returns. A name in a table is registered there.
     """
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body if not is_table(node)]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arg):
-            node.annotation = None
-        elif isinstance(node, ast.AnnAssign):
-            node.annotation = ast.Constant(None)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            node.returns = None
-    return loaded_in(tree)
+    body = [node for node in parsed(file).body if not is_table(node)]
+    return loaded_in(body, but_in=("annotation", "returns"))
 
 
 @cache
 def used_names(file: Path) -> set[str]:
     """The names that a file uses, anywhere in it."""
-    return loaded_in(parsed(file))
+    return loaded_in(parsed(file).body)
 
 
-def loaded_in(tree: ast.Module) -> set[str]:
-    """The names in the code of a file, and what it takes of modules."""
-    return {
-        *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)),
-        *(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)),
-    }
+def loaded_in(body: Iterable[ast.AST], but_in: Sequence[str] = ()) -> set[str]:
+    """The names in the code of a file, and what it takes of modules; but those in these parts of its nodes.
+
+    It looks at each node once: `ast.walk` takes three times as long.
+    """
+    found: set[str] = set()
+    waiting: list[object] = [*body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, ast.AST):
+            if isinstance(node, (ast.Name, ast.Attribute)):
+                found.add(node.id if isinstance(node, ast.Name) else node.attr)
+            waiting += [getattr(node, part, None) for part in node._fields if part not in but_in]
+    return found
 
 
 def imported_names(file: Path) -> Iterator[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,8 +56,10 @@ def main(arguments: Sequence[str]) -> int:
     return verdict("mutants", lambda: proof(ROOT, some, EQUIVALENT, asked.jobs), about)
 
 
-def every_mutation(root: Path, folders: Sequence[str]) -> list[Mutation]:
-    """All mutations of some folders of the package; a folder may be a module."""
+def every_mutation(
+    root: Path, folders: Sequence[str], before: Container[str] | None = None
+) -> list[Mutation]:
+    """All mutations of some folders of the package, or those of code like this; a folder may be a module."""
     package = root / PACKAGE
     modules = sorted(
         {
@@ -70,7 +72,7 @@ def every_mutation(root: Path, folders: Sequence[str]) -> list[Mutation]:
     return [
         each
         for path in modules
-        for each in mutations_of(path.read_text(), str(path.relative_to(package)))
+        for each in mutations_of(path.read_text(), str(path.relative_to(package)), before)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 _COMPARED: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -83,11 +83,19 @@ def chosen(mutations: Iterable[Mutation], count: int, seed: int) -> list[Mutatio
     return sorted(sorted(mutations, key=place)[:count])
 
 
-def mutations_of(source: str, module: str) -> list[Mutation]:
-    """All mutations of a module's code. Docstrings, annotations, decorators and texts of errors and logs are left as they are."""
+def mutations_of(source: str, module: str, before: Container[str] | None = None) -> list[Mutation]:
+    """All mutations of a module's code. Docstrings, annotations, decorators and texts of errors and logs are left as they are.
+
+    Args:
+        source: The code.
+        module: Its name.
+        before: Only mutations of code like this: to compile all takes long. None = all.
+    """
     found: list[Mutation] = []
     alike: dict[tuple[str, str], int] = {}
     for mutation in _Finder(source, module).found():
+        if before is not None and mutation.before not in before:
+            continue
         code = mutation.made(source)
         if mutation.before != mutation.after and _compiles(code):
             seen = (mutation.before, mutation.after)
