@@ -7,12 +7,13 @@ beside it: by `@example`, or as a row of a table that goes through the same law.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, example, settings
 
 Test = TypeVar("Test", bound=Callable[..., None])
+Value = TypeVar("Value")
 
 FULL = bool(os.environ.get("FULL_LAWS"))
 RANDOM = bool(os.environ.get("RANDOM_EXAMPLES"))
@@ -54,6 +55,14 @@ def pinned(name: str, values: Iterable[Any], **others: Any) -> Callable[[Test], 
 def each_of(name: str, values: Iterable[Any], **others: Any) -> Callable[[Test], Test]:
     """Pins an example of a list with each of these values, as `pinned` does."""
     return pinned(name, ([value] for value in values), **others)
+
+
+def share(values: Sequence[Value], at: int, of: int) -> Sequence[Value]:
+    """All values with FULL_LAWS=1; without, every ``of``-th, beginning with another one for each ``at``.
+
+    Where the same odd values go through a law for many types or options, and each pair need not.
+    """
+    return values if FULL else values[at % of :: of]
 
 
 def law(examples: int, *, few: int = FEW_EXAMPLES) -> settings:

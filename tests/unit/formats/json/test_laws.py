@@ -28,7 +28,7 @@ from pyspark_upsert_kafka.formats.json.column_paths import (
     compile_column_path,
     compile_vectorised_path,
 )
-from tests.laws import each_of, law
+from tests.laws import FULL, each_of, law, share
 from tests.unit.formats.json.codecs import batch, columns, decoder, encoder, exactly, seen, spec
 from tests.unit.formats.json.codecs import values as shown
 from tests.unit.formats.json.corpus import (
@@ -43,6 +43,7 @@ from tests.unit.formats.json.corpus import (
 )
 
 GOOD = b'{"c":7}'
+KINDS = [*NATIVE, VariantType()]
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -107,7 +108,7 @@ def has_its_bytes(
     assert encode(rows.slice(at)) == written[at:]
 
 
-@pytest.mark.parametrize("kind", [*NATIVE, VariantType()], ids=DataType.simpleString)
+@pytest.mark.parametrize("kind", KINDS, ids=DataType.simpleString)
 def test_extreme_values_are_written_likewise(kind):
     """Both laws, for the values of each type that are likely to go wrong, alone and inside of other types."""
     spellings = [
@@ -118,7 +119,9 @@ def test_extreme_values_are_written_likewise(kind):
     for each in nested(kind):
         schema = columns(c=each)
         some = [(value,) for value in [None, *extremes(each)]]
-        for options in spellings:
+        # The spelling of a value is that of its leaves; which fields are left out, that of structs.
+        shown_in_all = FULL or each is kind or isinstance(each, StructType)
+        for options in spellings if shown_in_all else spellings[:1]:
             reads_back(schema, batch(schema, *some), options)
         reads_back(schema, batch(schema, *some * 64), {})
         has_its_bytes(schema, batch(schema, *some), {}, "key")
@@ -165,16 +168,21 @@ class VectorisedLaw:
         return len(kept)
 
 
-@pytest.mark.parametrize("kind", [*NATIVE, VariantType()], ids=DataType.simpleString)
+@pytest.mark.parametrize("kind", KINDS, ids=DataType.simpleString)
 def test_odd_values_are_read_alike_by_all_paths(kind):
-    """The laws of paths, for each odd value in a column of each type and in a map of it, and for all of them in other types."""
+    """The laws of paths, for each odd value in a column of each type and in a map of it, and for all of them in other types.
+
+    In `make test` a value stands alone in one of the two paths, and in some of the maps.
+    """
     texts_of = b"%b", b"[%b]", b'{"x":%b}', b'[{"y":%b}]', b'{"k":%b}'
     for each, text in zip(nested(kind), texts_of, strict=True):
         schema, paths = columns(c=each), VectorisedLaw(columns(c=each))
         many = [b'{"c":%b}' % (text % token) for token in TOKENS]
         if each is kind or isinstance(each, MapType):
-            for message in many:
+            number, of = KINDS.index(kind), 2 if each is kind else 6
+            for message in share(many, number, of):
                 paths.holds([message])
+            for message in share(many, number + 1, of):
                 paths.holds_by_columns([message])
         paths.holds_by_columns(many)
         reads_as_its_messages_do(schema, [b"{}"] * 64 + many, {})
