@@ -34,7 +34,7 @@ _WITHOUT_PREFIX = frozenset({"json", "csv", "avro", "protobuf"})
 _OF_CONFLUENT = frozenset({"avro-confluent", "avro-registry", "json-registry", "proto-registry"})
 _OF_GLUE = frozenset({"avro-glue", "json-glue", "protobuf-glue"})
 
-_NOT_JSON = frozenset({"csv", "avro", "protobuf"})
+_NOT_JSON = frozenset({"csv", "avro", "protobuf", "raw"})
 
 _PREFIX_BYTES = 5
 _NUMBERS = {4: "INT", 8: "BIGINT"}

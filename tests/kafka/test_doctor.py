@@ -335,6 +335,17 @@ def test_columns_that_no_message_has(doctor: Doctor, broker: Broker) -> None:
     assert "Column 'nosuch' is NULL" in found["columns"]["text"]
 
 
+def test_a_key_that_is_not_that_of_its_value(doctor: Doctor, broker: Broker) -> None:
+    """Deletes would miss their rows."""
+    topic = broker.topic(cleanup_policy="compact")
+    broker.produce(topic, ('{"user_id":2}', user(1, "Asia")[1]))
+
+    code, found = doctor(topic, *TABLE)
+
+    assert (code, levels(found)["columns"]) == (1, "warning")
+    assert "'user_id' differs between the value and the message key" in found["columns"]["text"]
+
+
 def test_no_more_messages_are_read_than_asked_for(doctor: Doctor, broker: Broker) -> None:
     """The sample is from the begin and the end; 0 reads none, and says what was not checked."""
     topic = broker.topic(cleanup_policy="compact")

@@ -379,3 +379,18 @@ def test_a_past_that_is_gone_is_told(
     caplog.clear()
     assert len(rows(table(topic))) == 10
     assert own_messages(caplog) == []
+
+
+def test_keys_that_are_read_as_another_number(
+    table: Table, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Keys of JSON that have eight bytes can be read as a BIGINT: the row that was deleted is still there, and a warning says why."""
+    topic = broker.topic()
+    broker.produce(topic, row(1, "a"), row(2, "b"), row(1, None))
+
+    assert rows(table(topic, **{"key.format": "raw"})) == [(1, "a"), (2, "b")]
+    (told,) = own_messages(caplog)
+    assert f"Topic {topic!r}, partition 0, offset 0: of the primary key, 'id' differs" in told
+    caplog.clear()
+    assert rows(table(topic)) == [(2, "b")]
+    assert own_messages(caplog) == []

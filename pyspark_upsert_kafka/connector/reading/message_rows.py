@@ -9,7 +9,7 @@ The rules are those of Flink's ``DynamicKafkaDeserializationSchema``:
 - the value of a CDC format says itself what it did: a null one is a delete where the key of messages is read, else nothing.
 
 Messages that are read without an error and hardly as meant are warned of: those that lack columns of the table, a NULL
-in a key column, and those of a CDC format that change no row.
+in a key column, a key column that differs between key and value, and those of a CDC format that change no row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from pyspark_upsert_kafka.connector.bad_messages import BadMessage, Stage, first_bad
+from pyspark_upsert_kafka.connector.bad_messages import (
+    BadMessage,
+    Stage,
+    first_bad,
+    format_hint,
+)
 from pyspark_upsert_kafka.connector.format_catalog import (
     change_spec,
     read_key_side,
@@ -145,6 +150,9 @@ class RowDecoder:
         only_in_key = not (options.mode == "append" or options.table.is_cdc)
         self._null_keys = _NullKeys(table.key_message.names if only_in_key else [])
         self._formats = _formats(options)
+        # Where deletes are dropped, the value's copy is all that is shown.
+        compares = only_in_key and self._keep_deletes
+        self._other_keys = _OtherKeys(table, self._formats["key"]) if compares else None
         self._schema = arrow_schema(table.schema)
         self._in_key = dict(zip(table.key_names, table.key_message.names, strict=True))
         self._in_value = {field.name for field in table.value}
@@ -182,6 +190,8 @@ class RowDecoder:
             self._passed_over.look(batch, values.changes.passed_over)
             found += self._changed_keys.without_key(batch, values, keys)
         bad = first_bad(found, skipped, batch, self._formats)
+        if self._other_keys is not None and keys is not None and isinstance(values, DecodedSide):
+            self._other_keys.look_at(batch, keys, values, bad)
         hidden = skipped if self._keep_bad else skipped.union(message.index for message in bad)
         selection = values.selection(batch, bad, hidden=hidden, keep_deletes=self._keep_deletes)
         columns = [self._column(field, selection, keys, values) for field in self._schema]
@@ -473,6 +483,90 @@ class _NullKeys:
             "letters.",
             name, batch.topic, batch.partition, batch.offsets[at], shown(batch.keys[at]),
         )  # fmt: skip
+
+
+_COMPARED = 1_000
+
+
+class _OtherKeys:
+    """Warns once for each topic if a key column differs between key and value, both of which have it.
+
+    The first messages of a topic tell: a wrong format or order of the key is wrong in all of them.
+
+    Args:
+        table: The table.
+        key_format: The name of the key's format.
+    """
+
+    def __init__(self, table: Table, key_format: str) -> None:
+        in_value = {field.name for field in table.value}
+        names = zip(table.key_names, table.key_message.names, strict=True)
+        self._names = {name: in_key for name, in_key in names if name in in_value}
+        self._key_format = key_format
+        self._left: dict[str, int] = {}
+
+    def look_at(
+        self, batch: RawBatch, keys: DecodedSide, values: DecodedSide, bad: Sequence[BadMessage]
+    ) -> None:
+        """Compares those of the messages that are rows, until enough of the topic are compared.
+
+        Args:
+            batch: The messages.
+            keys: Their keys.
+            values: Their values.
+            bad: Those that become no row.
+        """
+        left = self._left.get(batch.topic, _COMPARED)
+        if not left or not self._names:
+            return
+        are_rows = values.read.copy()
+        are_rows[[message.index for message in bad]] = False
+        places = np.flatnonzero(are_rows)[:left]
+        self._left[batch.topic] = left - len(places)
+        copies = {
+            name: (_at(keys.rows.column(in_key), places), _at(values.rows.column(name), places))
+            for name, in_key in self._names.items()
+        }
+        if all(_are_alike(of_key, of_value) for of_key, of_value in copies.values()):
+            return
+        differ = {name: _differ(of_key, of_value) for name, (of_key, of_value) in copies.items()}
+        any_differs = np.flatnonzero(np.logical_or.reduce([*differ.values()]))
+        if any_differs.size:
+            self._left[batch.topic] = 0
+            first = any_differs[0]
+            self._warn(batch, int(places[first]), [name for name in differ if differ[name][first]])
+
+    def _warn(self, batch: RawBatch, at: int, names: Sequence[str]) -> None:
+        logger.warning(
+            "Topic %r, partition %d, offset %d: of the primary key, %s differs between the value and the message key%s. The "
+            "row has what its value says, but a message whose value is null deletes the row of its key: deletes may miss their rows, or "
+            "delete others. Check 'key.format' and its options, the order of 'primary-key', and what writes the messages. If the field "
+            "of the value has another meaning, read that of the key with 'value.fields-include' = 'EXCEPT_KEY' and 'key.fields-prefix'. "
+            "Further messages of this topic are not looked at.",
+            batch.topic, batch.partition, batch.offsets[at], shown_names(names),
+            format_hint(batch.keys[at] or b"", self._key_format),
+        )  # fmt: skip
+
+
+def _at(column: pa.Array, places: Indexes) -> pa.Array:
+    """The column at these places, which rise; most often they are its first ones."""
+    are_first = not len(places) or places[-1] == len(places) - 1
+    return column.slice(0, len(places)) if are_first else column.take(pa.array(places))
+
+
+def _are_alike(of_key: pa.Array, of_value: pa.Array) -> bool:
+    """Whether nothing can differ, as in most batches: this takes a tenth of the time that comparing each takes."""
+    return bool(of_value.null_count == len(of_value) or of_key.equals(of_value))
+
+
+def _differ(of_key: pa.Array, of_value: pa.Array) -> Mask:
+    """For each message whether its key and its value have a column, but not the same.
+
+    The value may lack its copy: the row has the key's then. A key that lacks it has a warning of its own.
+    """
+    both = pc.and_(of_key.is_valid(), of_value.is_valid())
+    differs = pc.and_(both, pc.invert(equal_keys(of_key, of_value)))
+    return differs.to_numpy(zero_copy_only=False)
 
 
 class _PassedOver:

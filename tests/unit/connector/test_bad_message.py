@@ -43,7 +43,7 @@ GLUE = (
         (b"[1]", "csv", "; it begins with '[', as JSON does"),
         (b"{", "protobuf", "; it begins with '{', as JSON does"),
         (b'{"id":1}', "json", ""),
-        (b'{"id":1}', "raw", ""),
+        (b'{"id":1}', "raw", "; it begins with '{', as JSON does"),
         (b"id", "csv", ""),
         (b"", "csv", ""),
     ],

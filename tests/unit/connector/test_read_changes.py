@@ -150,6 +150,14 @@ def test_what_spark_would_show_is_no_warning(
     assert "Spark" not in caplog.text
 
 
+def test_keys_unlike_their_rows_are_told(topics: Topics, caplog: pytest.LogCaptureFixture) -> None:
+    """Eight bytes of JSON are a BIGINT too: the delete is of another row."""
+    topics.put((1, "a"), (1, None))
+    with changes({"key.format": "raw"}, start="earliest", stop_at_end=True) as batches:
+        assert [row[0] for row in shown(batches)] == [1, int.from_bytes(b'{"id":1}', "big")]
+    assert "offset 0: of the primary key, 'id' differs between the value" in caplog.text
+
+
 def test_no_options() -> None:
     """The error names those that are needed."""
     with pytest.raises(OptionError, match="read_changes has no options: give 'topic', "):
