@@ -232,7 +232,7 @@ def test_a_tombstone_needs_no_schema(registry):
 
 
 def test_schemas_that_are_not_there(registry):
-    """They are asked for once, and blamed on the messages that name them."""
+    """They are asked for twice, however many messages name them, and blamed on these."""
     key, value, headers = avro_message(registry, {"id": 1, "name": "a"}, 1)
     guid = UUID("89791762-2336-4186-9674-299b90a802e2")
     unknown = (key, value, [headers[0], (VALUE, b"\1" + guid.bytes)])
@@ -245,7 +245,7 @@ def test_schemas_that_are_not_there(registry):
         f"The schema with the GUID {guid} is not in the schema registry"
     )
     assert found.bad[1].reason.startswith("Schema id 77 is not in the schema registry")
-    assert registry.asked.count(("GET", f"/schemas/guids/{guid}")) == 1
+    assert registry.asked.count(("GET", f"/schemas/guids/{guid}")) == 2
 
 
 def test_a_snapshot_shares_keys_whichever_way_they_name_their_schema(registry):
