@@ -13,13 +13,14 @@ import pytest
 from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.core.options.properties import Properties
 from pyspark_upsert_kafka.core.positions.offsets import Range
+from pyspark_upsert_kafka.kafka.client_pool import close_idle_clients
 from pyspark_upsert_kafka.kafka.librdkafka.properties import client_config
 from pyspark_upsert_kafka.logins import login_tokens
 from tests.conftest import Broker
 from tests.kafka.conftest import CLIENTS, WAYS, Edge, eventually, numbered, turn_off
 from tests.kafka.sasl_server import RefusedError, SaslServer
 from tests.kafka.secured import LONG_PASSWORD, Secured
-from tests.kafka.test_security import _close_idle_clients, close_idle_clients  # noqa: F401
+from tests.kafka.test_security import _close_idle_clients  # noqa: F401
 from tests.token_endpoint import TokenEndpoint
 from tests.unit.logins.test_google_managed_kafka import (
     ACCOUNT,

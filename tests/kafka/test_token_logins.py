@@ -21,6 +21,7 @@ from pyspark_upsert_kafka.core.options.frozen_options import Topics
 from pyspark_upsert_kafka.core.positions.offsets import Range
 from pyspark_upsert_kafka.core.receipts import GroupOffset
 from pyspark_upsert_kafka.kafka import native
+from pyspark_upsert_kafka.kafka.client_pool import close_idle_clients
 from pyspark_upsert_kafka.kafka.clients import load_sending_client
 from pyspark_upsert_kafka.logins.login_tokens import Token
 from tests import given_tokens
@@ -41,7 +42,6 @@ from tests.kafka.sasl_server import RefusedError, SaslServer
 from tests.kafka.secured import Secured
 from tests.kafka.test_security import (
     _close_idle_clients,  # noqa: F401
-    close_idle_clients,
     everything,
     use_group,
 )
