@@ -115,19 +115,26 @@ class TimestampText:
         return micros
 
     def column(self, texts: pa.Array) -> pa.Array:
-        """A column of texts as timestamps. Raises ValueError when one is not plain.
+        """A column of texts as timestamps.
 
         Arrow's own parser is strict about digits, zones and days that exist; what it leaves open
         is the separator and missing minutes or seconds, which three characters settle.
+
+        Raises:
+            OtherStandardError: All are timestamps, but not all are plain ones of this standard.
+            ValueError: One is no plain timestamp of either.
         """
         wanted = pa.timestamp("us", "UTC") if self.zoned else pa.timestamp("us")
         try:
             column = texts.cast(wanted)
         except pa.ArrowInvalid:
-            column = _to_micros(texts).cast(wanted)
+            long = pc.fill_null(pc.greater_equal(pc.binary_length(texts), _WITH_NANOS), False)
+            if not pc.any(long).as_py():
+                raise
+            column = _to_micros(texts, long).cast(wanted)
         marks = pc.binary_slice(texts.cast(pa.binary()), 10, 17, 3)
         if pc.all(pc.equal(marks, f"{self.separator}::".encode())).as_py() is False:
-            raise ValueError(self._expected())
+            raise OtherStandardError("ISO-8601" if self.standard == "SQL" else "SQL")
         _check_range(column.cast(pa.int64()), _FIRST, _LAST)
         return column
 
@@ -159,9 +166,8 @@ class TimestampText:
             raise ValueError(self._expected())
 
 
-def _to_micros(texts: pa.Array) -> pa.Array:
-    """The texts, without the digits of a fraction behind the sixth."""
-    long = pc.fill_null(pc.greater_equal(pc.binary_length(texts), _WITH_NANOS), False)
+def _to_micros(texts: pa.Array, long: pa.Array) -> pa.Array:
+    """The texts, those under the mask without the digits of a fraction behind the sixth."""
     cut = pc.replace_substring_regex(texts.filter(long), r"(\.\d{6})\d{1,3}", r"\1")
     return pc.replace_with_mask(texts, long, cut)
 

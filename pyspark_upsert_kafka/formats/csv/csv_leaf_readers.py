@@ -168,7 +168,7 @@ def _timestamp(*, zoned: bool) -> CsvLeaf:
     def convert(texts: pa.Array) -> pa.Array:
         try:
             return sql.column(texts)
-        except ValueError:
+        except OtherStandardError:
             return iso.column(texts)
 
     return CsvLeaf(read, convert)

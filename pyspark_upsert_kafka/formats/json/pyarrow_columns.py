@@ -59,6 +59,11 @@ _REFUSED, _ONE_IN = 8, 250
 _WINDOW = 1024
 _ROW = re.compile(r"in row ([0-9]+)$")
 _CHANGED = re.compile(r"^JSON parse error: Column\(.*/(.*)\) changed from \w+ to (\w+) in row")
+_OF_COLUMN = "Column("
+"""What stands in an error that is about the values of a column, and not about what JSON is."""
+_NO_COLUMN = pyarrow.json.ParseOptions(
+    explicit_schema=pa.schema([]), unexpected_field_behavior="ignore"
+)
 _BEGINS = {"string": '"', "number": "[-0-9]", "boolean": "[tf]", "array": r"\[", "object": r"\{"}
 """How values of a kind begin."""
 
@@ -81,8 +86,7 @@ def line_parser(schema: pa.Schema) -> Columns:
     )
 
     def table(lines: pa.Buffer) -> pa.Table:
-        read_options = pyarrow.json.ReadOptions(use_threads=False, block_size=lines.size + 1)
-        return pyarrow.json.read_json(pa.BufferReader(lines), read_options, parse_options)
+        return _table(lines, parse_options)
 
     def parse(messages: Sequence[bytes]) -> tuple[list[pa.Array], Mask]:
         plain, lines, left = _plain(column_of(messages), has_decimals=has_decimals)
@@ -90,13 +94,17 @@ def line_parser(schema: pa.Schema) -> Columns:
             found = table(pa.py_buffer(lines))
         except pa.ArrowInvalid as why:
             escaped = with_escapes(plain) or plain
-            alike = _alike(why, escaped)
-            if alike.any():
-                left |= alike
-                escaped = with_stand_ins(escaped, left)
             stop = _row_of(why) if escaped is plain else None
             try:
-                found, refused = _in_windows(escaped, lines_of(escaped), table, stop)
+                odd = _alike(why, escaped)
+                if stop is not None and _OF_COLUMN not in str(why):
+                    odd = _broken(escaped, lines, stop)
+                if odd.any():
+                    left |= odd
+                    escaped, stop = with_stand_ins(escaped, left), None
+                if escaped is not plain:
+                    lines = lines_of(escaped)
+                found, refused = _in_windows(escaped, lines, table, stop)
             except pa.ArrowInvalid:
                 refused = _no_json(escaped)
                 if not refused.any():
@@ -110,6 +118,11 @@ def line_parser(schema: pa.Schema) -> Columns:
     return parse
 
 
+def _table(lines: pa.Buffer, options: Any) -> pa.Table:
+    read_options = pyarrow.json.ReadOptions(use_threads=False, block_size=lines.size + 1)
+    return pyarrow.json.read_json(pa.BufferReader(lines), read_options, options)
+
+
 def _alike(error: pa.ArrowInvalid, messages: BytesColumn) -> Mask:
     """The messages that have a value of the kind at which the parser stopped under the same name; none = it stopped at another error."""
     changed = _CHANGED.search(str(error))
@@ -119,6 +132,39 @@ def _alike(error: pa.ArrowInvalid, messages: BytesColumn) -> Mask:
     pattern = rf"{name}[ \t\r\n]*:[ \t\r\n]*{_BEGINS[changed[2]]}"
     found: Mask = pc.match_substring_regex(messages.column, pattern).to_numpy(zero_copy_only=False)
     return found
+
+
+def _broken(messages: BytesColumn, lines: bytes, first: int) -> Mask:
+    """The messages that are no JSON to the parser. To read no column takes it half the time, and each message is read once.
+
+    Args:
+        messages: The messages.
+        lines: The same as lines.
+        first: The first one that may be none.
+
+    Raises:
+        ArrowInvalid: They are many, or the parser does not say where it stops.
+    """
+    count, begins, text = len(messages), _begins(messages), pa.py_buffer(lines)
+    broken = np.zeros(count, np.bool_)
+    at, many = first, 0
+    while at < count:
+        try:
+            _table(text[int(begins[at]) :], _NO_COLUMN)
+            break
+        except pa.ArrowInvalid as why:
+            at += _row_of(why)
+            if many > _REFUSED + at // _ONE_IN:
+                raise
+        broken[at : at + 1] = True
+        at, many = at + 1, many + 1
+    return broken
+
+
+def _begins(messages: BytesColumn) -> Any:
+    """Where each message begins among lines, and where the last one ends."""
+    ends = offsets_of(messages.column)
+    return ends - ends[0] + np.arange(len(ends))
 
 
 def _in_windows(
@@ -135,8 +181,7 @@ def _in_windows(
     Raises:
         ValueError: They are many, or the parser does not say where it stops.
     """
-    count, ends = len(messages), offsets_of(messages.column)
-    begins, text = ends - ends[0] + np.arange(count + 1), pa.py_buffer(lines)
+    count, begins, text = len(messages), _begins(messages), pa.py_buffer(lines)
     tables: list[pa.Table | None] = []
     refused = np.zeros(count, np.bool_)
 
@@ -338,10 +383,10 @@ def with_escapes(messages: Sequence[bytes]) -> BytesColumn | None:
     offsets, data = offsets_of(column), column.buffers()[2]
     if data is None or not len(column):
         return None
-    text = memoryview(data)[offsets[0] : offsets[-1]].tobytes()
-    low = np.frombuffer(text, np.uint8) < _FIRST_PRINTABLE
+    low = np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]] < _FIRST_PRINTABLE
     if not low.any():
         return None
+    text = memoryview(data)[offsets[0] : offsets[-1]].tobytes()
     bare = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ") if b"\\" in text else text
     characters = np.frombuffer(bare, np.uint8)
     inside = np.logical_xor.accumulate(characters == _QUOTE)

@@ -107,6 +107,24 @@ def test_other_standard_is_named():
     assert raised.value.standard == "SQL"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_other"),
+    [
+        ("2024-01-31T12:30:00", True),
+        ("2024-01-31 12:30:00.1234567890", False),
+        ("2024-02-31 12:30:00", False),
+        ("2024-02-31T12:30:00", False),
+    ],
+)
+def test_a_column_says_whether_the_other_standard_may_read_it(text, is_other):
+    """Only where all are timestamps: what is none in one standard is none in the other."""
+    with pytest.raises(ValueError) as raised:
+        TimestampText("SQL", zoned=False).column(pa.array([text]))
+    assert isinstance(raised.value, OtherStandardError) == is_other
+    if is_other:
+        TimestampText("ISO-8601", zoned=False).column(pa.array([text]))
+
+
 def test_nulls_stay_nulls():
     """Columns of nulls, and none at all, pass both ways."""
     for spelling in SPELLINGS:

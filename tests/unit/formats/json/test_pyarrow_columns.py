@@ -67,6 +67,19 @@ def test_messages_that_are_no_json_are_left_however_many(one_in):
     ]
 
 
+@pytest.mark.parametrize("first", [b'{"c" 7}', b'{"c":"x"}', b'{"c":1,"c":1}', b'{"c":1,"x":"\t"}'])
+def test_whatever_stops_the_parser_first_the_others_are_found_too(first):
+    """What is no JSON, a value of another kind, a name that occurs twice: beside each other, in any order."""
+    messages = [b'{"c":%d}' % at for at in range(2_000)]
+    bad = {300: b'{"c" 7}', 700: b'{"c":"x"}', 1_100: b'{"c":7 "x":8}', 1_999: b'{"c"}'}
+    for at, message in {100: first, **bad}.items():
+        messages[at] = message
+    (numbers,), left = NUMBER(messages)
+
+    assert {*left.nonzero()[0].tolist()} - {100} == {*bad}
+    assert [numbers[at].as_py() for at in range(101, 300)] == [*range(101, 300)]
+
+
 @pytest.mark.parametrize(
     ("messages", "why"),
     [
