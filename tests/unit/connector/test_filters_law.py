@@ -264,7 +264,10 @@ def every_filter() -> Iterator[Any]:
         yield datasource.In((column,), ())
 
 
-@pytest.mark.parametrize("mode", ["snapshot", "changelog", "append"])
+MODES = ["snapshot", "changelog", "append"]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_rows_are_the_same_with_each_filter(mode, topics):
     """Over one odd table; a filter on offsets or times, for one, does not bring back a row that was overwritten."""
     there = Topics()
@@ -279,7 +282,7 @@ def test_rows_are_the_same_with_each_filter(mode, topics):
     left_out = [
         shows_the_same(there, how, [each], everything, whole)
         for at, each in enumerate(every_filter())
-        if FULL or mode == "snapshot" or at % 3
+        if FULL or mode == "snapshot" or at % 3 == MODES.index(mode)  # a third of them, or another
     ]
     assert any(left_out)
     after = datasource.GreaterThan(("_offset",), 0), datasource.LessThan(("_offset",), 2)
