@@ -23,7 +23,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
 )
 from pyspark_upsert_kafka.http_request import MOST_BYTES
 from pyspark_upsert_kafka.registry.access import Access
-from pyspark_upsert_kafka.registry.rest import request
+from pyspark_upsert_kafka.registry.rest import PATIENCE, Patience, request
 from pyspark_upsert_kafka.registry.unknown_ids import UnknownIds
 
 SchemaId = int | UUID
@@ -50,6 +50,9 @@ _highest_known: dict[tuple[Access, str], int] = {}
 
 NEW_IDS = 10_000
 """An id above the highest one that a registry names may be one of so many that were given since, as its node may lag behind others."""
+
+_PATIENCE = (PATIENCE, Patience(silent_s=2.0, all_s=2.0))
+"""For the first request for an id, and for the second, without which the query goes on."""
 
 _LATELY_S = 30.0
 """So long the highest id tells which ones are far above it, in seconds."""
@@ -103,7 +106,8 @@ def schema_of_id(
     path = _path_of_id(schema_id, context)
 
     def ask(turn: int) -> dict[str, Any]:
-        return request(access, path, {404: missing}, refused=UnknownSchemaError, turn=turn)
+        how: dict[str, Any] = {"refused": UnknownSchemaError, "patience": _PATIENCE[turn]}
+        return request(access, path, {404: missing}, turn=turn, **how)
 
     def may_be_new() -> bool:
         highest = _highest_lately(access, context, int(unknown.clock.monotonic() / _LATELY_S))
@@ -125,7 +129,7 @@ def _schema_of_guid(
 
     def ask(turn: int) -> dict[str, Any]:
         how: dict[str, Any] = {"refused": UnknownSchemaError, "no_path": _NoPathError}
-        return request(access, path, its_errors, turn=turn, **how)
+        return request(access, path, its_errors, turn=turn, patience=_PATIENCE[turn], **how)
 
     try:
         answer = unknown.asked(access, guid, origin, ask)
@@ -140,7 +144,7 @@ def _schema_of_guid(
     return _registered(access, answer, origin, type_, context)
 
 
-class _NoPathError(Exception):
+class _NoPathError(BrokerError):
     """A registry does not have a path."""
 
 

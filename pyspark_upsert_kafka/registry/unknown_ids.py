@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
+from pyspark_upsert_kafka.core.errors import BrokerError
 from pyspark_upsert_kafka.formats.registry_format import UnknownSchemaError
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -129,7 +130,7 @@ class UnknownIds:
         """What a registry answers for an id that is not known yet. Waits until it may be asked.
 
         Of an id that it has never been asked for it may be a node that lags behind which does not know it: it is asked once more,
-        after a pause. Ids of a type have an allowance of their own for that.
+        after a pause. Ids of a type have an allowance of their own for that. If the second answer is none, the first one counts.
 
         Args:
             registry: The registry.
@@ -148,13 +149,19 @@ class UnknownIds:
         try:
             try:
                 return ask(0)
-            except UnknownSchemaError:
+            except UnknownSchemaError as error:
                 again, now_s = of_registry.again[type(schema_id)], self.clock.monotonic()
                 if schema_id in of_registry.said or again.left(now_s) < 1 or not may_be_new():
                     raise
                 again.take(now_s)
+                first = error
             self.clock.sleep(_AGAIN_AFTER_S)
-            return ask(1)
+            try:
+                return ask(1)
+            except (
+                BrokerError
+            ):  # one node has said that the id is unknown, and no other knows better
+                raise first from None
         except UnknownSchemaError as error:
             self.add(registry, schema_id, str(error))
             raise

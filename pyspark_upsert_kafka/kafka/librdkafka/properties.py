@@ -40,6 +40,8 @@ _ANSWER_TIMEOUT = "socket.timeout.ms"
 _MOST_ANSWER_MS, _LONGER_THAN_FETCH_MS = 300_000, 1_000
 """librdkafka's bounds: the longest, and how much longer an answer is waited for than a broker may wait for messages."""
 
+_LOGGER = "logger"
+
 _FETCH_WAIT_MS = 500
 """librdkafka's default for ``fetch.wait.max.ms``."""
 
@@ -89,7 +91,7 @@ def client_config(properties: Properties, role: str, ours: Mapping[str, Any]) ->
         key_stores.check_pem_files(PREFIX, given)
     config = {
         "client.id": f"pyspark-upsert-kafka-{role}",
-        "logger": WithoutSecrets({**given, TOKENS: tokens}),
+        _LOGGER: WithoutSecrets({**given, TOKENS: tokens}),
     }
     if tokens is not None:
         config[TOKENS] = tokens
@@ -263,7 +265,7 @@ def _invalid(error: Exception, config: Mapping[str, Any]) -> OptionError:
         )
     unknown = _UNKNOWN.search(text)
     if unknown:
-        return OptionError(f"Unknown option '{PREFIX}{unknown[1]}'.{_did_you_mean(unknown[1])}")
+        return _unknown(unknown[1])
     return OptionError(
         f"The Kafka client does not take an option '{PREFIX}*': {text}. Both the Java client's names "
         "and librdkafka's are understood."
@@ -280,6 +282,10 @@ def _as_given(text: str, config: Mapping[str, Any]) -> str:
         if alias in config and name not in config:
             text = text.replace(f'"{name}"', f'"{alias}"').replace(f"`{name}`", f"`{alias}`")
     return text
+
+
+def _unknown(name: str) -> OptionError:
+    return OptionError(f"Unknown option '{PREFIX}{name}'.{_did_you_mean(name)}")
 
 
 def _did_you_mean(name: str) -> str:
@@ -300,6 +306,8 @@ def _translated(given: Mapping[str, str]) -> dict[str, str]:
             translated.update(_SPECIAL[name](value, given))
         elif name in JVM_ONLY:
             raise _works_in_jvm_only(name)
+        elif name == _LOGGER:  # which confluent-kafka takes, but not as a text
+            raise _unknown(name)
         else:
             translated[RENAMED.get(name, name)] = value
     return translated

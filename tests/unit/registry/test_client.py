@@ -14,6 +14,7 @@ from pyspark_upsert_kafka.formats.registry_format import (
     RegisteredSchema,
     UnknownSchemaError,
 )
+from pyspark_upsert_kafka.registry import client
 from pyspark_upsert_kafka.registry.access import Access
 from pyspark_upsert_kafka.registry.client import (
     UnknownIds,
@@ -459,6 +460,32 @@ def test_another_node_is_asked_the_second_time(registry):
         two = replace(access(registry), urls=(registry.url, other.url))
         assert schema_of_id(two, 5, "AVRO", UnknownIds(MovingClock())).text == "there"
         assert other.paths() == ["/schemas/ids/5"]
+
+
+@pytest.mark.parametrize("schema_id", [5, GUID])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (401, {"error_code": 40101, "message": "Unauthorized"}),
+        (403, {"message": "Forbidden"}),
+        (400, {"message": "Bad"}),
+        (404, {"error": "no registry, or one without this path"}),
+        (503, {}),
+    ],
+)
+def test_a_second_address_that_does_not_tell(registry, schema_id, answer):
+    """The first one has said that the id is unknown; others are asked for as before."""
+    good, path = (9, BY_GUID) if schema_id == GUID else (7, "/schemas/ids/5")
+    registry.schema(good, "there")
+    unknown = UnknownIds(MovingClock())
+    with serving() as other:
+        other.answers[path] = [answer]
+        two = replace(access(registry), urls=(registry.url, other.url))
+        with pytest.raises(UnknownSchemaError, match=f"{schema_id} is not in the schema registry"):
+            schema_of_id(two, schema_id, "AVRO", unknown)
+        assert path in other.paths()
+    assert schema_of_id(two, good, "AVRO", unknown).text == "there"
+    assert unknown.said(two, client._GUIDS) is None
 
 
 def test_an_id_far_above_the_highest_one_is_not_new(registry):

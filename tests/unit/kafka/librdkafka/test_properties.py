@@ -218,6 +218,7 @@ def test_tuning_without_an_equivalent_is_dropped_with_one_warning(caplog, monkey
         ),
         ({TOKENS.lower(): "x"}, "Unknown option 'properties.login tokens'"),
         ({MAY_BE_CALLED.lower(): "x"}, "Unknown option 'properties.native functions'"),
+        ({"logger": "x"}, "Unknown option 'properties.logger'"),
         (
             {"linger.ms": "soon"},
             "does not take an option 'properties.*': Invalid value for configuration property \"linger.ms\"",
