@@ -111,13 +111,17 @@ def with_stand_ins(messages: Sequence[bytes], left: Mask) -> BytesColumn:
     """The messages, with a copy of the shortest other one in the place of each under the mask.
 
     Raises:
-        ValueError: There is no other one.
+        ValueError: There is no other one, or the copies take more than all messages do.
     """
     column, others = column_of(messages), np.flatnonzero(~left)
     if not others.size:
         raise ValueError("no message is left")
+    sizes = np.diff(offsets_of(column))
+    shortest = others[sizes[others].argmin()]
+    if np.count_nonzero(left) * sizes[shortest] > sizes.sum():
+        raise ValueError("the others are too long to stand in for so many")
     index = np.arange(len(column))
-    index[left] = others[np.diff(offsets_of(column))[others].argmin()]
+    index[left] = shortest
     return BytesColumn(column.take(pa.array(index)))
 
 

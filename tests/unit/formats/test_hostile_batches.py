@@ -172,3 +172,28 @@ def test_a_giant_text_takes_few_times_its_size(giant):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 25 * len(text)
+
+
+@pytest.mark.parametrize("bad", [b"", b"x", b"\xff"], ids=["empty", "no record", "no UTF-8"])
+@pytest.mark.parametrize("form", CODECS)
+def test_a_giant_message_stands_in_for_no_others(form, bad, monkeypatch):
+    """The parser gets no more than twice the bytes of a batch with one good message that is large: it got a copy for each bad one."""
+    values = [1, f'"{"x" * 100_000}"']
+    messages = [bad] * 300 + [message(form, values)] + [bad] * 300
+    schema = StructType([StructField("c0", IntegerType()), StructField("c1", StringType())])
+    decode = CODECS[form].decoder(schema).decode
+    parsed = []
+
+    def measured(parse: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(source: Any, *options: Any) -> Any:
+            parsed.append(source.size())
+            return parse(source, *options)
+
+        return counted
+
+    monkeypatch.setattr(pyarrow.csv, "read_csv", measured(pyarrow.csv.read_csv))
+    monkeypatch.setattr(pyarrow.json, "read_json", measured(pyarrow.json.read_json))
+    found = decode(messages)
+
+    assert found.rows.column("c0")[300].as_py() == 1
+    assert sum(parsed) <= 2 * sum(map(len, messages)) + 10_000
