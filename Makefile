@@ -94,15 +94,16 @@ bench-quick: $(READY)
 	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/quick.py $(ARGS)
 
 # What the ids of schemas in messages cost: those of Confluent's registry beside those of AWS Glue, without any registry.
-.PHONY: bench-header-queries
-bench-header-queries: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
-bench-header-queries: $(READY)
-	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/header_queries.py $(ARGS)
-
 .PHONY: bench-schema-ids
 bench-schema-ids: $(READY)
 	$(BIN)/python benchmarks/schema_ids.py
 	PYTHONPATH=. $(BIN)/python benchmarks/read_ids.py
+
+# What whole queries take whose messages name their schemas in headers.
+.PHONY: bench-header-queries
+bench-header-queries: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4
+bench-header-queries: $(READY)
+	PYTHONPATH=benchmarks:. $(BIN)/python benchmarks/header_queries.py $(ARGS)
 
 # What filters of a query save: one key of a table, one minute of a day; ARGS="--messages 20000000 --keys 5000000" takes longer.
 bench-filters: export LOCAL_KAFKA_OPTS := -XX:TieredStopAtLevel=4

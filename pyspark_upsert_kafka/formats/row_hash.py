@@ -53,6 +53,12 @@ def equal_keys(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
     return pc.or_(equal, pc.fill_null(are_nan, False))
 
 
+def differing_keys(column: pa.Array, other: pa.Array) -> pa.BooleanArray:
+    """Whether both have a value, and not the same key."""
+    both = pc.and_(column.is_valid(), other.is_valid())
+    return pc.and_(both, pc.invert(equal_keys(column, other)))
+
+
 def _values(column: pa.Array) -> Words:
     """A number for each value: equal values have the same. That of NULL means nothing."""
     if not len(column) or pa.types.is_null(column.type):

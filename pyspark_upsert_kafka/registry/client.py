@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 from uuid import UUID
@@ -103,11 +103,7 @@ def schema_of_id(
     if context:
         origin += f" of the context {context!r}"
     missing = f"{origin} is not in the schema registry"
-    path = _path_of_id(schema_id, context)
-
-    def ask(turn: int) -> dict[str, Any]:
-        how: dict[str, Any] = {"refused": UnknownSchemaError, "patience": _PATIENCE[turn]}
-        return request(access, path, {404: missing}, turn=turn, **how)
+    ask = partial(_asked, access, _path_of_id(schema_id, context), missing, None)
 
     def may_be_new() -> bool:
         highest = _highest_lately(access, context, int(unknown.clock.monotonic() / _LATELY_S))
@@ -125,12 +121,7 @@ def _schema_of_guid(
     missing = f"{origin} is not in the schema registry"
     if (said := unknown.said(access, _GUIDS)) is not None:
         raise UnknownSchemaError(f"{missing}, {said}")
-    path, its_errors = f"/schemas/guids/{guid}", {404: missing}
-
-    def ask(turn: int) -> dict[str, Any]:
-        how: dict[str, Any] = {"refused": UnknownSchemaError, "no_path": _NoPathError}
-        return request(access, path, its_errors, turn=turn, patience=_PATIENCE[turn], **how)
-
+    ask = partial(_asked, access, f"/schemas/guids/{guid}", missing, _NoPathError)
     try:
         answer = unknown.asked(access, guid, origin, ask)
     except _NoPathError as error:
@@ -142,6 +133,16 @@ def _schema_of_guid(
         unknown.add(access, _GUIDS, said)
         raise UnknownSchemaError(f"{missing}, {said}") from None
     return _registered(access, answer, origin, type_, context)
+
+
+def _asked(
+    access: Access, path: str, missing: str, no_path: type[Exception] | None, turn: int
+) -> dict[str, Any]:
+    """The answer to a request for a schema, the first one (0) or the second."""
+    return request(
+        access, path, {404: missing}, refused=UnknownSchemaError, no_path=no_path,
+        turn=turn, patience=_PATIENCE[turn],
+    )  # fmt: skip
 
 
 class _NoPathError(BrokerError):

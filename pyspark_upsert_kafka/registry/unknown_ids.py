@@ -147,24 +147,25 @@ class UnknownIds:
         of_registry = self._registries[registry]
         self._wait(of_registry, named)
         try:
-            try:
-                return ask(0)
-            except UnknownSchemaError as error:
-                again, now_s = of_registry.again[type(schema_id)], self.clock.monotonic()
-                if schema_id in of_registry.said or again.left(now_s) < 1 or not may_be_new():
-                    raise
-                again.take(now_s)
-                first = error
+            return ask(0)
+        except UnknownSchemaError as error:
+            unknown = error
+        if self._may_ask_again(of_registry, schema_id) and may_be_new():
+            of_registry.again[type(schema_id)].take(self.clock.monotonic())
             self.clock.sleep(_AGAIN_AFTER_S)
             try:
                 return ask(1)
-            except (
-                BrokerError
-            ):  # one node has said that the id is unknown, and no other knows better
-                raise first from None
-        except UnknownSchemaError as error:
-            self.add(registry, schema_id, str(error))
-            raise
+            except UnknownSchemaError as error:
+                unknown = error
+            except BrokerError:
+                pass  # one node has said that the id is unknown, and no other knows better
+        self.add(registry, schema_id, str(unknown))
+        raise unknown
+
+    def _may_ask_again(self, of_registry: _OfRegistry, schema_id: Hashable) -> bool:
+        """Whether the id is one that it was never asked for, and the allowance for such ids is not used up."""
+        left = of_registry.again[type(schema_id)].left(self.clock.monotonic())
+        return schema_id not in of_registry.said and left >= 1
 
     def said(self, registry: Hashable, schema_id: Hashable) -> str | None:
         """What a registry that does not know an id said a moment ago; None = it was not asked, or knows it."""

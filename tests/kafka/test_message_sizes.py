@@ -80,8 +80,7 @@ def test_batches_between_markers_of_transactions(edge: Edge, broker: Broker) -> 
             producer.poll(0)
         assert producer.flush(60) == 0
         producer.abort_transaction() if is_aborted else producer.commit_transaction()
-    # The broker writes the last marker after it has answered, and only then the messages before it can be read.
-    assert eventually(lambda: edge.bounds(topic) == edge.bounds(topic, committed=False))
+    broker.wait_for_transactions(topic)
 
     found = batch_bytes(edge, topic, 1000)
 

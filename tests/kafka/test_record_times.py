@@ -14,7 +14,7 @@ from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.planning import Alignment
 from pyspark_upsert_kafka.kafka.clients import ReadSettings, load_client
 from tests.conftest import Broker
-from tests.kafka.conftest import Edge, eventually
+from tests.kafka.conftest import Edge
 
 NOON_MS, HOUR_MS, MINUTE_MS = 1_767_268_800_000, 3_600_000, 60_000
 
@@ -60,8 +60,7 @@ def record_times(edge: Edge, cluster, view: ClusterView):
 def test_no_partition_runs_ahead(edge: Edge, broker: Broker, transaction: int | None) -> None:
     """Markers of transactions have the time of the commit, which is no time of a message."""
     topic = backfill(broker, transaction, aborts=transaction == 20 and edge.has_transactions)
-    # The broker writes the last marker after it has answered.
-    assert eventually(lambda: edge.bounds(topic) == edge.bounds(topic, committed=False))
+    broker.wait_for_transactions(topic)
     batches = []
     with edge.cluster() as cluster:
         view = edge.view(cluster, topic)

@@ -29,7 +29,7 @@ from pyspark_upsert_kafka.formats.codec import (
     Side,
     TooManyMessagesError,
 )
-from pyspark_upsert_kafka.formats.row_hash import equal_keys
+from pyspark_upsert_kafka.formats.row_hash import differing_keys
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
 logger = logging.getLogger("pyspark_upsert_kafka")
@@ -405,9 +405,7 @@ class ChangedKeys:
         if (batch.topic, name) in self._told or not len(places):
             return
         is_last = pa.array(np.append(places[1:] != places[:-1], True))
-        both = pc.and_(of_row.is_valid(), of_key.is_valid())
-        differs = pc.and_(pc.and_(both, is_last), pc.invert(equal_keys(of_row, of_key)))
-        at = pc.index(differs, True).as_py()
+        at = pc.index(pc.and_(is_last, differing_keys(of_row, of_key)), True).as_py()
         if at >= 0:
             self._told.add((batch.topic, name))
             logger.warning(

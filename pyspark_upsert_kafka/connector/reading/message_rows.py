@@ -58,7 +58,7 @@ from pyspark_upsert_kafka.core.metadata import HEADERS, METADATA_OF_FORMATS
 from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.table import Table
 from pyspark_upsert_kafka.formats.codec import Side
-from pyspark_upsert_kafka.formats.row_hash import equal_keys
+from pyspark_upsert_kafka.formats.row_hash import differing_keys, equal_keys
 from pyspark_upsert_kafka.formats.writers_columns import SchemaStopError
 from pyspark_upsert_kafka.kafka.raw_batch import RawBatch
 
@@ -564,9 +564,7 @@ def _differ(of_key: pa.Array, of_value: pa.Array) -> Mask:
 
     The value may lack its copy: the row has the key's then. A key that lacks it has a warning of its own.
     """
-    both = pc.and_(of_key.is_valid(), of_value.is_valid())
-    differs = pc.and_(both, pc.invert(equal_keys(of_key, of_value)))
-    return differs.to_numpy(zero_copy_only=False)
+    return differing_keys(of_key, of_value).to_numpy(zero_copy_only=False)
 
 
 class _PassedOver:
