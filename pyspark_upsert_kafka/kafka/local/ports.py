@@ -19,9 +19,6 @@ _PORTS = range(20_000, 32_000)
 _SHARES = [_PORTS[begin:][:100] for begin in range(0, len(_PORTS), 100)]
 """A process takes its ports from shares that no other process has: a stopped broker finds its port free again."""
 
-_claims: list[socket.socket] = []
-"""The first port of each share of this process, bound as long as it lives: other processes see that the share is taken."""
-
 _left: deque[int] = deque()
 """Ports of the shares of this process that it has not given; none is given twice."""
 
@@ -74,7 +71,8 @@ def _take_share() -> bool:
         except OSError:
             claim.close()
         else:
-            _claims.append(claim)
+            # Bound as long as this process lives: others see that the share is taken.
+            claim.detach()
             _left.extend(share[1:])
             return True
     return False

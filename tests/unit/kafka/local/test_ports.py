@@ -31,6 +31,11 @@ else:
     print(ports.free_port(), flush=True)
 """
 
+TAKES_A_PORT = """
+from pyspark_upsert_kafka.kafka.local import ports
+ports.free_port()
+"""
+
 
 def test_a_port_is_given_once() -> None:
     """A broker that is stopped finds its port free when it starts again: nobody else was given it."""
@@ -64,6 +69,18 @@ def test_a_forked_process_has_ports_of_its_own() -> None:
     parent, child = (int(port) // 100 for port in said.stdout.split())
 
     assert parent != child
+
+
+def test_a_process_that_ends_says_nothing_of_its_ports() -> None:
+    """The port that it held for its share is no resource that it forgot to close."""
+    said = subprocess.run(
+        [sys.executable, "-W", "always", "-c", TAKES_A_PORT],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert said.stderr == ""
 
 
 def test_no_port_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
