@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyspark_upsert_kafka.core.errors import OptionError
 
@@ -41,3 +41,12 @@ class RecordNames:
                 "One without a namespace is written with a dot before it."
             )
         return True
+
+
+def names_without(names: Sequence[str], types: Collection[str]) -> list[str]:
+    """Those of the names that mean none of the types, which are full names.
+
+    >>> names_without(["com.acme.Order", "Refund", "Return"], ["com.acme.Order", "com.acme.Refund"])
+    ['Return']
+    """
+    return [name for name in names if not any(map(RecordNames([name]).has, types))]

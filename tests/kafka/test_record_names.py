@@ -195,6 +195,30 @@ def test_a_name_that_no_message_has_is_told_where_the_query_starts(broker, regis
 
 
 @pytest.mark.parametrize(
+    ("names", "meant"),
+    [
+        ("shop.Order;shop.Custmer", "'shop.Customer' meant by 'shop.Custmer'"),
+        ("Custmer;Order", "'shop.Customer' meant by 'Custmer'"),
+        ("shop.Order;shp.Customer", "'shop.Customer' meant by 'shp.Customer'"),
+        ("shop.Order;shop.Invoice", None),
+        ("shop.Order;shop.Orders", None),
+        ("shop.Order;Customer", None),
+    ],
+)
+def test_a_name_that_is_nearly_that_of_a_skipped_type_is_told(
+    broker, registry, mixed, caplog, names, meant
+):
+    """Also if another name has messages. A type that is named may be rare: without a skipped type of nearly its name nothing is said."""
+    it = given(broker, mixed, registry.url, **{"scan.record-names": names})
+
+    assert rows(read_table(it, schema=COLUMNS, **{"error-handling.mode": "ignore"}))
+
+    told = [each.message for each in caplog.records if "'scan.record-names' names" in each.message]
+    assert len(told) == (meant is not None)
+    assert all(meant in text and "skipped" in text for text in told)
+
+
+@pytest.mark.parametrize(
     ("names", "level", "text"),
     [
         ("shop.Order", "ok", "each record type"),

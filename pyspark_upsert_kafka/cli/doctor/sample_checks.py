@@ -21,7 +21,7 @@ from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.cluster_view import ClusterView
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition, not_empty
 from pyspark_upsert_kafka.core.positions.planning import shared, tasks_to_share
-from pyspark_upsert_kafka.formats.record_names import RecordNames
+from pyspark_upsert_kafka.formats.record_names import names_without
 from pyspark_upsert_kafka.kafka.outgoing_messages import partition_of
 
 _SAMPLE_CHECKS = ("bad-messages", "null-keys", "columns")
@@ -66,9 +66,7 @@ def _chosen(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
     if not options.record_names or not facts.record_types:
         return found
     wanted = [name for name, is_wanted in facts.record_types.items() if is_wanted]
-    lacking = [
-        name for name in options.record_names if not any(map(RecordNames([name]).has, wanted))
-    ]
+    lacking = names_without(options.record_names, wanted)
     if not lacking:
         text = "The sample has messages of each record type of 'scan.record-names'"
         return [*found, Finding("record-names", Level.OK, text)]

@@ -1,16 +1,19 @@
-"""What a query is warned of when it starts: that none of the newest messages becomes a row.
+"""What a query is warned of when it starts: that none of the newest messages becomes a row, or that a record name looks misspelt.
 
 Tasks log what they skip where they run. If options let a query go on past messages, an empty table would be a silent success on
 the driver: so a few messages are looked at there. Without such options nothing is read.
+
+Messages of a type that is named beside others may just be rare. So its name is doubted only if a type that is skipped is spelt nearly so.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from string import digits
 from typing import TYPE_CHECKING
 
 from pyspark_upsert_kafka.core.errors import UpsertKafkaError, shown_names, warn_once
@@ -18,6 +21,7 @@ from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions
 from pyspark_upsert_kafka.core.positions.offsets import Range, TopicPartition
 from pyspark_upsert_kafka.core.positions.progress import bad_messages
 from pyspark_upsert_kafka.core.table import Table
+from pyspark_upsert_kafka.formats.record_names import names_without
 
 if TYPE_CHECKING:
     from pyspark_upsert_kafka.connector.bad_messages import BadMessage
@@ -29,6 +33,11 @@ _MOST, _PARTITIONS = 1_000, 3
 """So many offsets are looked at, at the end of each of so many partitions: those with the most messages."""
 
 _NAMED = 3
+
+_ALIKE, _AS_MISSPELT = 0.8, 0.9
+"""How alike two names are of which one may be meant by the other. Types of events are as alike as `CustomerUpdated` and `CustomerDeleted`."""
+
+_NO_DIGITS = str.maketrans("", "", digits)
 
 
 @dataclass
@@ -61,7 +70,7 @@ class _Seen:
 
 
 def warn_of_no_rows(table: Table, options: ReadOptions, ranges: Sequence[Range]) -> None:
-    """Logs a warning, once, if options go on past messages and none of the newest ones becomes a row.
+    """Logs a warning, once, if options go on past messages and none of the newest ones becomes a row, or a type's name looks misspelt.
 
     It is no part of the read: what cannot be looked at is logged, and not raised.
 
@@ -90,6 +99,7 @@ def _warnings(table: Table, options: ReadOptions, ranges: Sequence[Range]) -> It
     seen, looked_at = _Seen(), _ends(ranges)
     shows_all = replace(options, error_mode="ignore", emit_deletes=True, fail_on_data_loss=False)
     reader = ChangeReader(table, shows_all, seen.note_bad)
+    records = wanted_records(table, shows_all)
     for range_ in looked_at:
         for batch, rows in reader.read(range_, seen.counted):
             seen.kept += len(batch)
@@ -98,10 +108,32 @@ def _warnings(table: Table, options: ReadOptions, ranges: Sequence[Range]) -> It
             seen.rows += len(rows) - deletes
         # A topic may hold deletes alone, unless the messages that it holds are of other types.
         if seen.rows or (seen.deletes and not options.record_names):
+            yield from _misspelt(options.record_names, records.seen if records else {})
             return
     if seen.messages > seen.deletes:
-        records = wanted_records(table, shows_all)
         yield _text(options, looked_at, seen, [*records.seen] if records else [])
+
+
+def _misspelt(names: Sequence[str], seen: Mapping[str, bool]) -> Iterator[str]:
+    """What is told of names that look like misspelt ones of types that are skipped; the types that were seen, and whether they are wanted."""
+    skipped = [name for name, is_wanted in seen.items() if not is_wanted]
+    lacking = names_without(names, [name for name, is_wanted in seen.items() if is_wanted])
+    for name, near in _meant(lacking, skipped, _AS_MISSPELT):
+        if not _are_versions(name, near):
+            yield (
+                f"'scan.record-names' names {name!r}, of which no message was among the newest ones that were looked at, and messages "
+                f"of the record type {near!r} are skipped. Is {near!r} meant by {name!r}?"
+            )
+
+
+def _are_versions(name: str, other: str) -> bool:
+    """Whether two names differ in numbers alone.
+
+    >>> _are_versions("shop.v1.Order", "shop.v2.Order"), _are_versions("OrderV1", "shop.OrderV2"), _are_versions("Ordr", "Order")
+    (True, True, False)
+    """
+    name, other = (each.translate(_NO_DIGITS).casefold() for each in (name, other))
+    return name == other or other.endswith(f".{name}")
 
 
 def _ends(ranges: Sequence[Range]) -> list[Range]:
@@ -142,9 +174,24 @@ def types_seen(names: Sequence[str], others: Sequence[str]) -> str:
     if not others:
         return ""
     text = f"Record types that were seen: {shown_names([each or '(no name)' for each in others])}."
-    by_simple = {each.rpartition(".")[2].casefold(): each for each in reversed(others)}
-    for name in names:
-        near = get_close_matches(name.rpartition(".")[2].casefold(), by_simple, 1, 0.8)
-        if near:
-            return f"{text} Is {by_simple[near[0]]!r} meant by {name!r}?"
+    for name, near in _meant(names, others, _ALIKE):
+        return f"{text} Is {near!r} meant by {name!r}?"
     return text
+
+
+def _meant(names: Sequence[str], others: Sequence[str], alike: float) -> Iterator[tuple[str, str]]:
+    """The names that are nearly those of other types, each with that type.
+
+    >>> [*_meant(["Custmer", "CustomerDeleted"], ["shop.Customer", "shop.CustomerUpdated"], _AS_MISSPELT)]
+    [('Custmer', 'shop.Customer')]
+    """
+    by_simple = {_simple(each): each for each in reversed(others)}
+    for name in names:
+        near = get_close_matches(_simple(name), by_simple, 1, alike)
+        if near:
+            yield name, by_simple[near[0]]
+
+
+def _simple(name: str) -> str:
+    """A name as others are compared with it: without its namespace, in small letters."""
+    return name.rpartition(".")[2].casefold()
