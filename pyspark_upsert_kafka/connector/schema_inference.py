@@ -27,13 +27,16 @@ from pyspark_upsert_kafka.connector.format_catalog import (
 from pyspark_upsert_kafka.core.clock import now_ms
 from pyspark_upsert_kafka.core.closing import closing
 from pyspark_upsert_kafka.core.column_changes import lacking, united
-from pyspark_upsert_kafka.core.errors import OptionError, SchemaError
+from pyspark_upsert_kafka.core.errors import OptionError, SchemaError, shown_names
 from pyspark_upsert_kafka.core.metadata import (
     ALL_METADATA,
     CHANGE_TYPE,
+    ERROR,
+    METADATA,
     PHYSICAL,
     Detail,
     metadata_columns,
+    with_reserved_names,
 )
 from pyspark_upsert_kafka.core.options.catalog import DDL, DDL_COLUMNS, EVENT_TIME, OPTIONS
 from pyspark_upsert_kafka.core.options.frozen_options import ReadOptions, TableOptions
@@ -82,7 +85,23 @@ def inferred_schema(raw: Mapping[str, str]) -> StructType:
     stream = OPTIONS["read.mode"].read(given) != "snapshot"
     options = read_options(raw, format_options, stream=stream)
     columns = newest_columns(options)
+    _check_names(columns, options)
     return _as_read([*columns, *_shown_metadata(columns, options.table)], options)
+
+
+def _check_names(columns: StructType, options: ReadOptions) -> None:
+    """Raises SchemaError for fields of the messages in whose place there would be metadata."""
+    hidden = with_reserved_names(columns, options.table.metadata)
+    if options.bad_messages_become == "column":
+        # It is asked for, and a schema's field is all that declares it here.
+        hidden = {name: key for name, key in hidden.items() if key != ERROR}
+    if hidden:
+        name, key = next(iter(hidden.items()))
+        reading = ", ".join(f"'metadata.{each}' = '{PHYSICAL}'" for each in hidden)
+        raise SchemaError(
+            f"The schema of the messages has fields whose names are reserved for metadata of messages: {shown_names(hidden)}. To read "
+            f"the fields, give {reading}. To have metadata too, name a column of its own, as by 'metadata.kafka{name.lower()}' = '{key}'."
+        )
 
 
 def _shown_metadata(columns: StructType, table: TableOptions) -> list[StructField]:
@@ -254,7 +273,13 @@ def _as_read(
     columns = [_with_nulls(field, options) for field in columns]
     shows_changes |= any(key == CHANGE_TYPE for _, key in options.table.metadata)
     if options.mode == "changelog" and options.emit_deletes and not shows_changes:
-        columns.append(StructField("_change_type", StringType()))
+        name = str(METADATA[CHANGE_TYPE].column)
+        if name in {field.name.lower() for field in columns}:
+            raise SchemaError(
+                f"The column {name!r} is one of the row, so the column that tells deletes from upserts needs another name. Give it "
+                f"by 'metadata.<column>' = '{CHANGE_TYPE}', or leave deletes out with 'scan.deletes' = 'drop'."
+            )
+        columns.append(StructField(name, StringType()))
     return StructType(columns)
 
 

@@ -185,6 +185,21 @@ def metadata_columns(
     )
 
 
+def with_reserved_names(columns: StructType, named: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The columns with a reserved name of which no option says what they are, each with the key of its metadata.
+
+    >>> columns = StructType([StructField(name, LongType()) for name in ("id", "_Offset", "_partition")])
+    >>> with_reserved_names(columns, (("_partition", "none"),))
+    {'_Offset': 'offset'}
+    """
+    told = {column for column, _ in named}
+    return {
+        name: _RESERVED[name.lower()]
+        for name in columns.names
+        if name.lower() in _RESERVED and name.lower() not in told
+    }
+
+
 def _checked(field: StructField, key: str, *, reading: bool) -> MetadataColumn:
     shape, nullable = _parts(field.dataType)
     types = ALL_METADATA[key].types

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from pyspark.sql.types import StructType
 
+from pyspark_upsert_kafka import read_changes, read_table
 from pyspark_upsert_kafka.connector.datasource import UpsertKafkaDataSource
 from pyspark_upsert_kafka.connector.format_catalog import format_options
 from pyspark_upsert_kafka.core.errors import BrokerError, OptionError, SchemaError
+from pyspark_upsert_kafka.core.metadata import METADATA
 from pyspark_upsert_kafka.core.options.read import read_options
 from pyspark_upsert_kafka.core.table import table_to_read
 from tests.table_options import table_options
@@ -229,6 +232,92 @@ def test_rows_with_an_error_have_null_everywhere(registry):
     assert columns(registry, error_handling__mode="column").startswith(
         "id BIGINT, name STRING, _error STRUCT<"
     )
+
+
+RESERVED = [each.column for each in METADATA.values() if each.column is not None]
+
+
+def of_format(registry: FakeRegistry, format_: str, *names: str) -> dict[str, str]:
+    """Options of a format whose newest schema has BIGINT fields of these names beside ``id``."""
+    fields: Any = record(ID, *(ID | {"name": name} for name in names))
+    if format_ == "avro":
+        return {"topic": "orders", "value.format": "avro", "value.avro.schema": json.dumps(fields)}
+    kind = {}
+    if format_ == "json-registry":
+        properties = {name: {"type": "integer", "connect.type": "int64"} for name in ("id", *names)}
+        fields, kind = {"type": "object", "properties": properties}, {"schemaType": "JSON"}
+    elif format_ == "proto-registry":
+        lines = "".join(f"int64 {name} = {n};" for n, name in enumerate(("id", *names), 1))
+        fields, kind = f'syntax = "proto3"; message m {{ {lines} }}', {"schemaType": "PROTOBUF"}
+    elif format_ == "debezium-avro-confluent":
+        row = ["null", fields | {"name": "Value"}]
+        fields = record(
+            {"name": "before", "type": row, "default": None},
+            {"name": "after", "type": ["null", "Value"], "default": None},
+            {"name": "op", "type": "string"},
+        )
+    registry.version("orders-value", "latest", fields, **kind)
+    return {"topic": "orders", "value.format": format_, f"value.{format_}.url": registry.url}
+
+
+@pytest.mark.parametrize("mode", ["snapshot", "changelog", "append"])
+@pytest.mark.parametrize("name", [*RESERVED, "_Offset"])
+def test_a_field_with_a_reserved_name_is_not_hidden(registry, name, mode):
+    """Nobody has asked for metadata there: the error says how to read the field, and then it is one of the row."""
+    keyed = mode != "append"
+    given = table_options(
+        **of_format(registry, "avro", name), **{"read.mode": mode},
+        **({"key.format": "raw"} if keyed else {"key.format": None, "primary-key": None}),
+    )  # fmt: skip
+
+    with pytest.raises(SchemaError, match=rf"'{name}'.*'metadata\.{name}' = 'none'"):
+        UpsertKafkaDataSource(given).schema()
+
+    given |= {f"metadata.{name}": "none", "metadata.kafka_offset": "offset"}
+    given |= {"metadata.kind": "change-type"} if mode == "changelog" else {}
+    plan = read_options(given, format_options, stream=mode != "snapshot")
+    table = table_to_read(UpsertKafkaDataSource(given).schema(), plan)
+    assert [field.name for field in table.value] == ["id", name]
+    assert {column.name for column in table.metadata} <= {"kafka_offset", "kind"}
+
+
+@pytest.mark.parametrize(
+    "format_",
+    ["avro", "avro-confluent", "json-registry", "proto-registry", "debezium-avro-confluent"],
+)
+def test_fields_with_reserved_names_are_told_of_each_format(registry, format_):
+    """All at once, as Kafka Connect's InsertField may have written them; those that an option names are decided."""
+    given = table_options(
+        key__format="raw", **of_format(registry, format_, "_offset", "_timestamp")
+    )
+
+    for ask in (UpsertKafkaDataSource(given).schema, partial(read_table, given), partial(read_changes, given)):  # fmt: skip
+        with pytest.raises(
+            SchemaError,
+            match=r"'_offset', '_timestamp'\. .*'metadata\._offset' = 'none', 'metadata\._timestamp' = 'none'",
+        ):
+            ask()
+    named = {"metadata._offset": "offset", "metadata._timestamp": "none"}
+    assert UpsertKafkaDataSource(given | named).schema().names == [
+        "id", "_offset", "_timestamp", "_change_type",
+    ]  # fmt: skip
+
+
+def test_a_change_column_whose_name_is_taken(registry):
+    """The column that tells deletes needs another name then, also in a DDL; without deletes there is none."""
+    given = table_options(**of_format(registry, "avro", "_change_type"), key__format="raw")
+    given |= {"metadata._change_type": "none"}
+    ddl = (
+        "CREATE TABLE t (id BIGINT, _change_type STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', "
+        "'topic' = 't', 'properties.bootstrap.servers' = 'nowhere:9092', 'key.format' = 'json', 'value.format' = 'json', "
+        "'metadata._change_type' = 'none')"
+    )
+
+    for options in (given, {"ddl": ddl}):
+        with pytest.raises(SchemaError, match=r"'metadata\.<column>' = 'change-type'"):
+            UpsertKafkaDataSource(options).schema()
+        without = {**options, "scan.deletes": "drop"}
+        assert UpsertKafkaDataSource(without).schema().names == ["id", "_change_type"]
 
 
 def test_schemas_that_are_given():
