@@ -14,7 +14,6 @@ from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.core.clock import SYSTEM_CLOCK, Clock
 from pyspark_upsert_kafka.core.errors import OptionError
-from pyspark_upsert_kafka.core.masking import OutsideText
 from pyspark_upsert_kafka.kafka import failures
 from pyspark_upsert_kafka.kafka.failures import ClientErrors, Failure, FailureKind, explained
 from pyspark_upsert_kafka.kafka.tls import tls_context
@@ -221,15 +220,11 @@ class WithoutSecrets:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._outside, self._tokens = OutsideText(config), config.get(TOKENS)
+        self._shown = ReportedErrors(config).shown
 
     def log(self, level: int, text: str, *arguments: str) -> None:
         """Logs what may be shown of it; confluent-kafka asks for no other method."""
         client_log.log(level, text, *map(self._shown, arguments))
-
-    def _shown(self, text: str) -> str:
-        tokens = self._tokens
-        return self._outside.shown(text if tokens is None else tokens.without_tokens(text))
 
 
 class _RateLimit(logging.Filter):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from confluent_kafka import KafkaError
 
 from pyspark_upsert_kafka.kafka.librdkafka.errors import ReportedErrors, WithoutSecrets, client_log
+from pyspark_upsert_kafka.logins.login_tokens import TOKENS, LoginTokens
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,20 @@ def test_secrets_in_the_log_of_a_client_are_starred_out(caplog):
     )
 
     assert [record.getMessage() for record in caplog.records] == ["OIDC [app] got ***: Basic ***"]
+
+
+def test_a_token_is_starred_out_in_what_a_client_says(caplog):
+    """In its log and in its errors: no setting has it, so only who gives the tokens knows them."""
+    tokens = LoginTokens("acme", lambda: ("opaque-0815", time.time() + 60))
+    config = {TOKENS: tokens}
+    tokens.token()
+
+    WithoutSecrets(config).log(40, "%s", "opaque-0815 is revoked")
+    errors = ReportedErrors(config)
+    errors.on_error(KafkaError(KafkaError._AUTHENTICATION, "opaque-0815 is revoked"))
+
+    assert [record.getMessage() for record in caplog.records] == ["*** is revoked"]
+    assert "*** is revoked" in errors.describe()
 
 
 def test_secrets_in_errors_of_a_client_are_starred_out():
