@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -238,6 +239,28 @@ def test_properties_of_a_table_that_is_made(lake: Lake, caplog: pytest.LogCaptur
         assert found["write.merge.mode"] == "merge-on-read"
         vectors = lake.session.table(f"{table}.all_delete_files").select("file_format").collect()
         assert {row[0] for row in vectors} == {"PUFFIN"}
+
+
+def test_a_property_that_is_refused_when_the_table_is_there(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Iceberg looks at some only when it writes. Giving another one changes nothing then: the log says what does."""
+    if lake.engine.name != "iceberg":
+        pytest.skip("Delta Lake looks at all of its own when it makes a table")
+    table, changes = lake.table(), ("id INT, n INT", (1, 1, "upsert"))
+    name = "write.merge.mode"
+    for given in ("bogus", "copy-on-write"):
+        caplog.clear()
+        with pytest.raises(Exception, match="Unknown row-level operation mode: bogus"):
+            lake.merge(table, *changes, properties={name: given})
+        (told,) = caplog.messages
+        assert "keeps the properties with which it was made" in told
+        assert re.search(r"ALTER TABLE \S+ SET TBLPROPERTIES", told)
+
+    lake.session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('{name}' = 'copy-on-write')")
+    lake.merge(table, *changes, properties={name: "copy-on-write"})
+
+    assert lake.rows(table) == [(1, 1)]
 
 
 def test_a_warning_names_keys_in_several_partitions(

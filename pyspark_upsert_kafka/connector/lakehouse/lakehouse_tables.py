@@ -66,7 +66,7 @@ def _field(column: Column, kind: StructType, wanted: StructField) -> Column:
     )
 
 
-_ENGINE_ERRORS = (PySparkException, Py4JError, ValueError)
+ENGINE_ERRORS = (PySparkException, Py4JError, ValueError)
 """What a statement raises that the engine refuses. PySpark cannot name all errors of Delta Lake: a ValueError says so."""
 
 _NO_TABLE = "DELTA_MISSING_DELTA_TABLE"
@@ -248,7 +248,7 @@ def _change(
     try:
         for statement in statements:
             session.sql(statement)
-    except _ENGINE_ERRORS as error:
+    except ENGINE_ERRORS as error:
         there = _columns_of(session, table) or StructType()
         if not list(needed(wanted, there)):
             return

@@ -27,6 +27,7 @@ from pyspark_upsert_kafka.connector.lakehouse.changes_by_key import (
     shown_of_last_change,
 )
 from pyspark_upsert_kafka.connector.lakehouse.lakehouse_tables import (
+    ENGINE_ERRORS,
     conformed,
     fitting_columns,
 )
@@ -55,6 +56,12 @@ _ADAPTIVE = (
 )
 
 _PAUSES = Backoff(0.5, 30.0)
+
+_KEEPS_PROPERTIES = (
+    "merge_sink: the MERGE has failed, and the table keeps the properties with which it was made: other ones in properties do not "
+    "change them. If one of them is the cause, correct it with ALTER TABLE %s SET TBLPROPERTIES (...)."
+)
+"""An engine may make a table with a property that it refuses only when it writes."""
 
 _DECLARED = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark keeps what a text column of a table was declared as."""
@@ -347,6 +354,10 @@ class _Batch:
         changes.select(*in_types_of_table, self.flags, *again).createOrReplaceTempView(view)
         try:
             session.sql(merge.statement())
+        except ENGINE_ERRORS as error:
+            if settings.properties and conflict(error) is None:
+                _log.warning(_KEEPS_PROPERTIES, settings.table.sql)
+            raise
         finally:
             session.catalog.dropTempView(view)
 
