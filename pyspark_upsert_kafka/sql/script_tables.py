@@ -29,6 +29,11 @@ _NO_CHANGE_TYPES = (
     "a script shows no change types: INSERT INTO copies deletes by itself. Leave the column out."
 )
 
+_NO_ORDER = (
+    f"the rows before and after a change are put in order by the offset of their message, which the column '{ORDER}' shows, and here "
+    "this column is another one. Read the topic with spark.readStream, and rename the column."
+)
+
 _NO_IMAGES = (
     "in batch mode a table of the format '{name}' needs a PRIMARY KEY (...) NOT ENFORCED, of which it is the rows as of now. Without "
     "one it is changes, which only a stream can show."
@@ -110,7 +115,8 @@ class Table:
         if not self.in_order:
             return None
         shown = self._shown(batch=False)
-        more = [] if ORDER in shown.names else [StructField(ORDER, LongType())]
+        is_there = ORDER in map(str.lower, shown.names)
+        more = [] if is_there else [StructField(ORDER, LongType())]
         return StructType([*shown, *more])
 
     @cached_property
@@ -140,6 +146,8 @@ class Table:
                 raise OptionError(_NO_IMAGES.format(name=options.table.value_format.name))
         schema = self._shown(batch=batch)
         with self._named_in_errors():
+            if self.in_order and dict(options.table.metadata).get(ORDER, "offset") != "offset":
+                raise OptionError(_NO_ORDER)
             check_read_sides(table_to_read(schema, options), options)
         return options
 

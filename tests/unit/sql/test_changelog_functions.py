@@ -196,6 +196,37 @@ def test_rows_before_and_after_have_no_key() -> None:
     assert keyed.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("column", "more", "is_refused"),
+    [
+        ("_offset BIGINT", "", False),
+        ("_Offset BIGINT", "", False),
+        ("_offset BIGINT METADATA FROM 'offset' VIRTUAL", "", False),
+        ("_offset BIGINT METADATA FROM 'partition' VIRTUAL", "", True),
+        ("_offset BIGINT", ", 'metadata._offset' = 'none'", True),
+        ("_Offset BIGINT", ", 'metadata._Offset' = 'none'", True),
+    ],
+)
+def test_only_the_offset_of_a_message_puts_changes_in_order(
+    column: str, more: str, *, is_refused: bool
+) -> None:
+    """A column of its name that is a field of the messages, or other metadata, would put them into another order."""
+    table = (
+        f"CREATE TABLE changed (id BIGINT, name STRING, age INT, {column}) WITH ('connector' = 'kafka', 'topic' = 'p', "
+        f"'properties.bootstrap.servers' = 'x:1', 'format' = 'debezium-json'{more});"
+    )
+    script = f"{TABLES}{table}INSERT INTO users SELECT id, name, age FROM changed"
+
+    if is_refused:
+        with pytest.raises(OptionError, match="'changed': the rows before and after a change are"):
+            compile_script(script)
+        return
+    (read,) = compile_script(script).jobs[0].query.tables.values()
+    columns = read.columns_in_order()
+    assert columns is not None
+    assert [name.lower() for name in columns.names].count("_offset") == 1
+
+
 @pytest.mark.parametrize("query", ["SELECT name, COUNT(*) FROM people GROUP BY name", "SELECT COUNT(*) FROM FROM_CHANGELOG(TABLE events)"])  # fmt: skip
 def test_changes_are_not_counted(query: str) -> None:
     """A changelog without a key is a table that changes, too."""
