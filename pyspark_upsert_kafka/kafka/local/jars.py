@@ -76,13 +76,20 @@ def broker_jars(
             ``MAVEN_CENTRAL_URL``, or else Maven Central itself.
 
     Raises:
-        BrokerError: A jar cannot be downloaded, or is not the one of the lock file.
+        BrokerError: A jar cannot be downloaded or kept, or is not the one of the lock file.
     """
     folder = folder or platformdirs.user_cache_path("pyspark-upsert-kafka") / lock.stem
-    folder.mkdir(parents=True, exist_ok=True)
     missing = [jar for jar in _read(lock) if not jar.is_in(folder)]
     if missing:
-        _download(missing, folder, _checked(repository or os.environ.get("MAVEN_CENTRAL_URL")))
+        mirror = _checked(repository or os.environ.get("MAVEN_CENTRAL_URL"))
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _download(missing, folder, mirror)
+        except OSError as error:
+            raise BrokerError(
+                f"Apache Kafka cannot be kept in {folder} ({error.strerror}). Let the environment variable XDG_CACHE_HOME "
+                "name a folder in which this user may write."
+            ) from error
     return folder
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import re
 from collections.abc import Iterator
@@ -124,6 +125,29 @@ def test_without_a_network_the_error_says_what_to_do(repository, lock, tmp_path)
     assert "Connection refused" in text
     assert "MAVEN_CENTRAL_URL" in text
     assert str(tmp_path / "jars") in text
+
+
+def test_a_place_that_cannot_be_written_is_told(repository, lock, tmp_path):
+    """As in a container whose user has no home; the sentence names the folder, what is wrong, and the way out."""
+    (tmp_path / "home").touch()
+
+    with pytest.raises(BrokerError, match="XDG_CACHE_HOME") as error:
+        broker_jars(lock, tmp_path / "home" / "jars", repository.url)
+
+    assert f"cannot be kept in {tmp_path}/home/jars (Not a directory)" in str(error.value)
+    assert repository.asked == []
+
+
+def test_a_disk_that_is_full_is_told(repository, lock, tmp_path, monkeypatch):
+    """It is not the network that has failed."""
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(jars.tempfile, "NamedTemporaryFile", full)
+
+    with pytest.raises(BrokerError, match=r"cannot be kept in .* \(No space left on device\)"):
+        broker_jars(lock, tmp_path / "jars", repository.url)
 
 
 def test_a_mirror_is_taken_from_the_environment(repository, lock, tmp_path, monkeypatch):
