@@ -10,6 +10,9 @@ CLASS_ARCHIVES := $(VENV)/class-archives/spark.jsa
 export PYSPARK_PYTHON := $(abspath $(BIN)/python)
 # Bytecode is kept, even where the environment says otherwise: the next run collects its tests in half the time.
 export PYTHONDONTWRITEBYTECODE :=
+# Each environment here has its own PySpark and its own settings, whatever Spark the shell is set up for.
+unexport HADOOP_CONF_DIR PYSPARK_DRIVER_PYTHON PYSPARK_DRIVER_PYTHON_OPTS PYSPARK_SUBMIT_ARGS PYTHONOPTIMIZE PYTHONPATH \
+	SPARK_CONF_DIR SPARK_HOME SPARK_REMOTE
 
 .PHONY: demo test test-plain test-connect lint bench bench-quick bench-filters bench-flink bench-lakehouse soak soak-tokens stress memcheck kills reruns fuzz laws histories docs site site-version publish-site picture clean test-pyspark-4.0 test-iceberg test-delta test-versions test-kafka-python-3 test-wheel test-flink flink-tables test-kerberos
 

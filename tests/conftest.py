@@ -35,7 +35,7 @@ from pyspark_upsert_kafka import LocalKafka
 from pyspark_upsert_kafka.kafka.kafka_python import cluster as kafka_python_cluster
 from pyspark_upsert_kafka.kafka.kafka_python import reader as kafka_python_reader
 from pyspark_upsert_kafka.kafka.kafka_python import sender as kafka_python_sender
-from tests import fast_start
+from tests import fast_start, user_environment
 from tests.laws import PROFILE
 from tests.local_glue import local_glue
 from tests.local_registry import LocalRegistry, Registry
@@ -43,6 +43,7 @@ from tests.processes import NEVER_FENCED, Processes, import_share, shared_addres
 from tests.table_options import table_options
 from tools.local_topics import producer
 
+user_environment.set_aside(os.environ)
 os.environ.update(fast_start.settings(os.environ))
 
 hypothesis.settings.load_profile(PROFILE)
@@ -272,12 +273,6 @@ def _no_client_outlives_its_tests() -> Iterator[None]:
     yield
     for module in (kafka_python_cluster, kafka_python_reader, kafka_python_sender):
         module.POOL.close_idle()
-
-
-@pytest.fixture
-def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers of this machine are asked directly, whatever proxy it has."""
-    monkeypatch.setenv("no_proxy", "*")
 
 
 @pytest.fixture(scope="session")

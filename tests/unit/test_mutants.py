@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.git import git
 from tools.mutants.__main__ import FOLDERS, ROOT, every_mutation, main, proof
 from tools.mutants.equivalent import EQUIVALENT, Equivalent
 from tools.mutants.mutations import chosen, mutations_of
@@ -127,7 +127,7 @@ def tree(tmp_path: Path) -> Path:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    git(tmp_path, "init", "--quiet")
     return tmp_path
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -15,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.git import git
 from tools.proof import __main__ as proof
 from tools.proof import machine
 from tools.proof.results import Proof
@@ -257,15 +256,6 @@ def test_a_proof_that_is_interrupted_says_what_is_left(
     assert ", interrupted\n" in text
 
 
-def git(folder: Path, *arguments: str) -> str:
-    """What git prints."""
-    who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    done = subprocess.run(
-        ["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
 def test_a_commit_with_changes_is_told_and_changes_of_the_package_tell_packages_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,8 +288,7 @@ def test_a_machine_without_a_compiler_of_java_is_told_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And not after an hour, by the first step that needs it."""
-    which = shutil.which
-    monkeypatch.setattr(shutil, "which", lambda name: None if name == "java" else which(name))
+    monkeypatch.setattr(machine, "_said", lambda _: "java.base, or a commit")
 
     assert "install a JDK" in (machine.lacks() or "")
 

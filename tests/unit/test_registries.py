@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.git import git
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +25,7 @@ def tracked_files() -> list[str]:
     """The files of the repository."""
     if not (ROOT / ".git").exists():
         pytest.skip("the files of a repository are those that git knows")
-    return subprocess.check_output(["git", "-C", ROOT, "ls-files"], text=True).splitlines()
+    return git(ROOT, "ls-files").splitlines()
 
 
 def test_no_file_names_the_address_of_a_package_registry() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from markdown import markdown
 
+from tests.git import WHO, needs_git
 from tools.site.__main__ import llms_txt, what_is_wrong, write_markdown
 from tools.site.api import TOPICS, with_api
 from tools.site.html_links import BuiltSite
@@ -338,6 +339,7 @@ class Origin:
             folder / "clone",
             folder / "builds",
         )
+        needs_git()
         # -m tools.site.versions SITE FOLDER VERSION
         self._python.write_text(f"#!/bin/sh\nset -e\nfolder=$4 version=$5\n{build}\n")
         self._python.chmod(0o700)
@@ -361,12 +363,7 @@ class Origin:
         return self._run("git", *arguments)
 
     def _run(self, *command: object) -> str:
-        who = {
-            f"GIT_{who}_{what}": "a@b.c"
-            for who in ("AUTHOR", "COMMITTER")
-            for what in ("NAME", "EMAIL")
-        }
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.address.parent), **who}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.address.parent), **WHO}
         where = self._clone if self._clone.is_dir() else self.address.parent
         return subprocess.check_output(
             [str(word) for word in command], cwd=where, env=environment, text=True

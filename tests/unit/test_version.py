@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from pyspark_upsert_kafka.version import current_version, newest_release, version_of_tree
-
-
-def git(root: Path, *arguments: str) -> str:
-    """Runs git in a folder, whatever the user's own settings are."""
-    who = (
-        "-c",
-        "user.name=A",
-        "-c",
-        "user.email=a@b",
-        "-c",
-        "commit.gpgsign=false",
-        "-c",
-        "tag.gpgsign=false",
-    )
-    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    return subprocess.check_output(
-        ["git", "-C", root, *who, *arguments], env=environment, text=True
-    )
+from tests.git import git
 
 
 def commit(root: Path, text: str) -> str:
@@ -35,7 +16,7 @@ def commit(root: Path, text: str) -> str:
     (root / "module.py").write_text(text)
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--message", text)
-    return git(root, "rev-parse", "--short=9", "HEAD").strip()
+    return git(root, "rev-parse", "--short=9", "HEAD")
 
 
 @pytest.fixture

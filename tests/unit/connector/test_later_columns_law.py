@@ -174,7 +174,6 @@ def test_each_message_is_read_once_with_the_newest_columns(format_: Any, seed: i
     """Writers of two versions may write by turns; a reader that is ended goes on at its position, with the columns of a new start."""
     rng = random.Random(seed)
     with pytest.MonkeyPatch.context() as patch, serving() as registry:
-        patch.setenv("no_proxy", "*")
         patch.setattr(later_columns, "_AGAIN_S", 0.0)
         there = topics.__wrapped__(patch)
         client = SimpleNamespace(cluster=lambda *_: there, reader=lambda _: there)

@@ -406,9 +406,8 @@ def test_positions_are_committed_to_a_group(topics: Topics) -> None:
     assert topics.committed[TopicPartition("t", 0)] == 1
 
 
-def test_columns_that_come_later(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_come_later(topics: Topics) -> None:
     """The error names the message; a new call with the position has its columns, and gives it."""
-    monkeypatch.setenv("no_proxy", "*")
     old, new = avro(ID), avro(ID, TIER)
 
     def put(number: int, schema: Any, row: dict[str, int]) -> None:

@@ -25,9 +25,6 @@ NAME = {"name": "name", "type": "string"}
 AGE = {"name": "age", "type": ["null", "int"], "default": None}
 
 
-pytestmark = pytest.mark.usefixtures("no_proxy")
-
-
 @pytest.fixture
 def registry() -> Iterator[FakeRegistry]:
     """A registry with a key and a value of the topic ``orders``."""

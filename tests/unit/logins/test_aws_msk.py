@@ -204,7 +204,7 @@ def test_credentials_that_end(tmp_path, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name)
     said = tmp_path / "said.json"
-    (tmp_path / "config").write_text(f"[profile job]\ncredential_process = cat {said}\n")
+    (tmp_path / "config").write_text(f"[profile job]\ncredential_process = cat '{said}'\n")
     ask, found = provider(given(sasl_oauthbearer_config="awsProfileName=job")), []
     now = datetime.now(timezone.utc).replace(microsecond=0)
     for name, life in (("FIRST", timedelta(minutes=5)), ("SECOND", timedelta(hours=5))):
@@ -221,7 +221,6 @@ def test_credentials_that_end(tmp_path, monkeypatch):
 def test_a_role_of_a_real_service(monkeypatch):
     """A service that speaks STS gives keys for the role, in its region; the token is by these keys."""
     server_of = pytest.importorskip("moto.server").ThreadedMotoServer
-    monkeypatch.setenv("no_proxy", "*")
     server = server_of(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

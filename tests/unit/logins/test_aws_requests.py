@@ -53,7 +53,6 @@ def _somebody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "AWS_CONFIG_FILE": str(tmp_path / "config"),
         "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials"),
         "AWS_EC2_METADATA_DISABLED": "true",
-        "no_proxy": "*",
     }.items():
         monkeypatch.setenv(name, value)
 
@@ -175,7 +174,6 @@ def test_the_keys_of_a_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keys_of_a_container_are_asked_for_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is beside the program, and a proxy does not know it."""
     monkeypatch.delenv("no_proxy")
-    monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     with http_server(lambda _: Answer(200, CREDENTIALS)) as url:
         ask = places(monkeypatch, "container", url)
@@ -188,7 +186,6 @@ def test_a_service_is_asked_by_the_proxy_of_the_environment(
 ) -> None:
     """As botocore does it."""
     monkeypatch.delenv("no_proxy")
-    monkeypatch.delenv("NO_PROXY", raising=False)
     asked: list[Asked] = []
 
     def proxy(each: Asked) -> Answer:

@@ -19,9 +19,6 @@ SECRET = "geheim:%ü"
 ANSWER = (200, {"access_token": "opaque", "expires_in": 60})
 
 
-pytestmark = pytest.mark.usefixtures("no_proxy")
-
-
 @pytest.fixture
 def server() -> Iterator[FakeRegistry]:
     """A server that answers what it is told to."""

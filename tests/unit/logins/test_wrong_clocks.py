@@ -26,8 +26,7 @@ NOW = 1_769_860_800.0  # 2026-01-31T12:00:00Z
 
 
 @pytest.fixture(autouse=True)
-def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
+def _nothing_known() -> None:
     login_tokens._begin_in_fork()
 
 

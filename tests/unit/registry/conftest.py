@@ -26,9 +26,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> MovingClock:
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
+def registry() -> Iterator[FakeRegistry]:
     """A registry that answers what it is told to."""
-    monkeypatch.setenv("no_proxy", "*")
     with serving() as registry:
         yield registry
 
@@ -42,7 +41,6 @@ def glue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeGlue]:
     for name, value in {
         **CREDENTIALS,
         **{name: str(tmp_path / file) for name, file in files.items()},
-        "no_proxy": "*",
     }.items():
         monkeypatch.setenv(name, value)
     pytest.importorskip("botocore")

@@ -36,9 +36,6 @@ RECORD = {"type": "record", "name": "r"}
 NOBODY = "http://127.0.0.1:1"
 
 
-pytestmark = pytest.mark.usefixtures("no_proxy")
-
-
 def record(**kinds: Any) -> dict[str, Any]:
     """A record with these fields."""
     return RECORD | {"fields": [{"name": name, "type": kind} for name, kind in kinds.items()]}

@@ -60,9 +60,8 @@ JSON_VALUE = (
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[GuidRegistry]:
+def registry() -> Iterator[GuidRegistry]:
     """A registry that knows GUIDs."""
-    monkeypatch.setenv("no_proxy", "*")
     with guid_registry() as registry:
         yield registry
 
@@ -463,7 +462,6 @@ def test_a_registry_without_guids(monkeypatch):
     """Its ids go into headers, which Confluent's deserializers read as well."""
     from tests.unit.registry.fake_registry import serving
 
-    monkeypatch.setenv("no_proxy", "*")
     with serving() as old:
         _answer(old)
         given = options_of(old.url, **in_headers("avro-confluent"))

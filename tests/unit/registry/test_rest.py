@@ -52,9 +52,6 @@ IN_VAIN = replace(QUICK, all_s=0.1)
 request = partial(rest.request, patience=QUICK)
 
 
-pytestmark = pytest.mark.usefixtures("no_proxy")
-
-
 def access(registry: FakeRegistry | str, **more: str) -> Access:
     """The way to it."""
     url = registry if isinstance(registry, str) else registry.url

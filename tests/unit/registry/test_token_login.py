@@ -53,7 +53,6 @@ def endpoint() -> Iterator[TokenEndpoint]:
 
 @pytest.fixture(autouse=True)
 def _providers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "*")
     for name, value in given_tokens.ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
 

@@ -39,9 +39,6 @@ KEY = b'{"id": 1}'
 Fields = Sequence[Mapping[str, Any]]
 
 
-pytestmark = pytest.mark.usefixtures("no_proxy")
-
-
 @pytest.fixture
 def registry() -> Iterator[FakeRegistry]:
     """A registry; its schemas are told by `newest` and `known`."""

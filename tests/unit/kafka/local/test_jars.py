@@ -33,7 +33,6 @@ class Repository:
 @pytest.fixture
 def repository(monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
     """It serves the jars of the fake lock."""
-    monkeypatch.setenv("no_proxy", "*")
     monkeypatch.setattr(jars, "_PAUSE_SECONDS", 0.0)
     repository = Repository()
 
