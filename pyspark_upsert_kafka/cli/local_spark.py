@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
 
+import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
@@ -35,6 +36,8 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # With the address of a server of Spark Connect, Spark would refuse to start a session here.
     os.environ.pop("SPARK_REMOTE", None)
+    if unusable_spark_home() is not None:
+        del os.environ["SPARK_HOME"]
     # py4j logs a traceback of every exception that it also raises, Ctrl-C included.
     logging.getLogger().setLevel(logging.CRITICAL)
     logging.getLogger("pyspark_upsert_kafka").setLevel(logging.WARNING)
@@ -50,6 +53,23 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     finally:
         interrupts.settled()
         _stop(session)
+
+
+def unusable_spark_home() -> str | None:
+    """Why PySpark cannot start the Spark that SPARK_HOME names; None = it can, or the one that it brings is started.
+
+    PySpark itself does not look: it fails with an error of Java or of the operating system.
+    """
+    home = os.environ.get("SPARK_HOME")
+    if home is None:
+        return None
+    if not Path(home, "bin", "spark-submit").is_file():
+        return f"SPARK_HOME is {home!r}, where there is no Spark"
+    for jar in Path(home, "jars").glob("spark-core_*-*.jar"):
+        version = jar.stem.split("-", maxsplit=2)[2]  # spark-core_2.13-4.3.0.jar
+        if version.partition(".")[0] != pyspark.__version__.partition(".")[0]:
+            return f"SPARK_HOME is {home!r}, which is Spark {version}, and PySpark here is {pyspark.__version__}"
+    return None
 
 
 def _stop(session: SparkSession) -> None:

@@ -28,7 +28,7 @@ def test_demo_runs_and_checks_itself(broker: Broker, tmp_path: Path) -> None:
     """It counts, copies, compares both tables with a recomputation, and draws; nothing is in the way.
 
     On a cluster that runs, its topics are its own, and remain. A server of Spark Connect that the environment names is
-    not asked.
+    not asked, and a Spark that is not there not started.
     """
     run = subprocess.run(
         [*PROGRAM, "--messages", "6000", "--folder", str(tmp_path / "demo")],
@@ -39,6 +39,7 @@ def test_demo_runs_and_checks_itself(broker: Broker, tmp_path: Path) -> None:
             **os.environ,
             "KAFKA_BOOTSTRAP_SERVERS": broker.servers,
             "SPARK_REMOTE": "sc://nowhere",
+            "SPARK_HOME": "/nowhere",
         },
         timeout=800,
     )

@@ -25,6 +25,7 @@ from pyspark.sql.functions import udf
 
 from pyspark_upsert_kafka.cli.doctor import worker_facts
 from pyspark_upsert_kafka.cli.doctor.findings import NotSeen
+from pyspark_upsert_kafka.cli.local_spark import unusable_spark_home
 from pyspark_upsert_kafka.cli.terminal import standard_error_to
 from pyspark_upsert_kafka.version import current_version
 
@@ -207,6 +208,8 @@ def _started(given: argparse.Namespace) -> SparkSession:
     remote = given.remote or (os.environ.get("SPARK_REMOTE") if given.master is None else None)
     if remote is not None and remote.startswith("sc://"):
         _wait_for_server(remote)
+    elif (wrong := unusable_spark_home()) is not None:
+        raise OSError(wrong)
     builder = SparkSession.builder.appName("pyspark_upsert_kafka doctor")
     if given.remote is not None:
         builder = builder.remote(given.remote)

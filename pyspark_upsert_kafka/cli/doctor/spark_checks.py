@@ -91,7 +91,10 @@ def check_start(said: str, remote: str | None) -> Finding:
         remote: The address of the server; None = Spark was to start on this machine.
     """
     if remote is None:
-        advice = "Spark needs Java 17 or newer, which JAVA_HOME names"
+        advice = (
+            "Spark needs Java 17 or newer, which JAVA_HOME names. SPARK_HOME, if it is set, must name a Spark of "
+            "PySpark's version: unset it to use the one that PySpark brings"
+        )
     else:
         advice = (
             "Start a server of Spark Connect there, or give its address: --remote sc://HOST:15002"
