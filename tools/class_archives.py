@@ -10,6 +10,7 @@ jars have changed, is ignored silently, and the tests give the same results with
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -30,12 +31,14 @@ _SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def flags(archive: Path) -> str:
-    """What a JVM is told to start quickly, with its archive if there is one."""
-    return f"{_QUICK} -XX:SharedArchiveFile={archive} {_SILENT}" if archive.exists() else _QUICK
+    """What a JVM is told to start quickly, with its archive if there is one, as words of a shell."""
+    given = shlex.quote(f"-XX:SharedArchiveFile={archive}")
+    return f"{_QUICK} {given} {_SILENT}" if archive.exists() else _QUICK
 
 
 def _flags_to_make(archive: Path) -> str:
-    return f"{_QUICK} -XX:ArchiveClassesAtExit={archive}.new {_SILENT}"
+    given = shlex.quote(f"-XX:ArchiveClassesAtExit={archive}.new")
+    return f"{_QUICK} {given} {_SILENT}"
 
 
 def _use_tables(spark: SparkSession, servers: str, checkpoints: str) -> None:

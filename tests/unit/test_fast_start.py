@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.fast_start import settings
+from tools.class_archives import _flags_to_make, flags
 
 
 def test_plain_tests_change_nothing():
@@ -21,6 +23,16 @@ def test_what_is_set_already_stays():
     chosen = {"SPARK_HOME": "/spark", "SPARK_SUBMIT_OPTS": "-Xa", "LOCAL_KAFKA_OPTS": "-Xb"}
     found = settings(chosen)
     assert {name: found[name] for name in chosen} == chosen
+
+
+def test_an_archive_in_a_folder_with_a_space(tmp_path: Path) -> None:
+    """It is one word of what a JVM is told, as the folder of the checkout may be called anything."""
+    archive = tmp_path / "a folder" / "broker.jsa"
+    archive.parent.mkdir()
+    archive.touch()
+
+    for told in (flags(archive), _flags_to_make(archive)):
+        assert sum(str(archive) in word for word in shlex.split(told)) == 1
 
 
 def test_workers_import_first_what_they_need():
