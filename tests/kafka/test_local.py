@@ -32,11 +32,12 @@ def kafka() -> Iterator[LocalKafka]:
 
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which brokers of this test keep theirs; its name is not an easy one."""
+    """The folder in which brokers of this test keep theirs; its name is not an easy one, in a locale without such letters."""
     place = tmp_path / "a folder, with ümlaut"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
     monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setenv("LC_ALL", "C")
     return place
 
 

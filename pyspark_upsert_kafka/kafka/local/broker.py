@@ -211,7 +211,9 @@ def find_java() -> str:
 
 def environment() -> dict[str, str]:
     """The environment variables for a Java, without those that change what it does."""
-    return {name: value for name, value in os.environ.items() if name not in _JVM_VARIABLES}
+    kept = {name: value for name, value in os.environ.items() if name not in _JVM_VARIABLES}
+    # With LC_ALL=C, Java could not open a file in a folder whose name has letters beyond ASCII.
+    return {**kept, "LC_ALL": "C.UTF-8"}
 
 
 _PORT_ATTEMPTS = 5
