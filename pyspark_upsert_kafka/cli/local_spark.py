@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from pyspark_upsert_kafka.cli.terminal import interrupts, standard_error_to
+from pyspark_upsert_kafka.connector.datasource import UpsertKafkaDataSource
 
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -36,6 +37,8 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # With the address of a server of Spark Connect, Spark would refuse to start a session here.
     os.environ.pop("SPARK_REMOTE", None)
+    # The name of this machine may be known to nobody, as without a network: Spark would not start.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if unusable_spark_home() is not None:
         del os.environ["SPARK_HOME"]
     # py4j logs a traceback of every exception that it also raises, Ctrl-C included.
@@ -48,6 +51,8 @@ def local_spark(log: Path) -> Iterator[SparkSession]:
         # In the main thread Spark would handle Ctrl-C itself, by a call to the JVM, perhaps in the middle of another one.
         pool.apply(builder.getOrCreate)
         session = builder.getOrCreate()
+        # By itself Spark looks for no data source with a Python whose path has a space.
+        pool.apply(session.dataSource.register, (UpsertKafkaDataSource,))
     try:
         yield session
     finally:

@@ -20,18 +20,19 @@ pytestmark = [
     pytest.mark.long("starts programs with a JVM, and a broker"),
 ]
 
-PROGRAM = (sys.executable, "-m", "pyspark_upsert_kafka", "demo")
-
 
 @pytest.mark.timeout(900)
 def test_demo_runs_and_checks_itself(broker: Broker, tmp_path: Path) -> None:
     """It counts, copies, compares both tables with a recomputation, and draws; nothing is in the way.
 
     On a cluster that runs, its topics are its own, and remain. A server of Spark Connect that the environment names is
-    not asked, and a Spark that is not there not started.
+    not asked, and a Spark that is not there not started. The path of its Python has a space.
     """
+    environment = tmp_path / "an environment"
+    environment.symlink_to(sys.prefix)
+    program = (str(environment / "bin" / "python"), "-m", "pyspark_upsert_kafka", "demo")
     run = subprocess.run(
-        [*PROGRAM, "--messages", "6000", "--folder", str(tmp_path / "demo")],
+        [*program, "--messages", "6000", "--folder", str(tmp_path / "demo")],
         capture_output=True,
         text=True,
         check=False,

@@ -111,6 +111,7 @@ MAY_IMPORT = {
         "connector.reading",
         "connector.bad_messages",
         "connector.change_stream",
+        "connector.datasource",
         "connector.dead_letter_replay",
         "connector.writing",
         "connector.listener",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from urllib.request import proxy_bypass_environment
 
@@ -86,3 +87,14 @@ def test_make_passes_no_other_spark_on() -> None:
 
     assert [each for each in passed if each.endswith("=his")] == []
     assert "SPARK_LOCAL_IP=127.0.0.1" in passed
+
+
+def test_a_checkout_where_spark_finds_no_data_source_is_refused(tmp_path: Path) -> None:
+    """Before anything is installed, in a sentence."""
+    folder = tmp_path / "my projects"
+    folder.mkdir()
+    command = ["sh", str(ROOT / "tools" / "check-needs"), sys.executable]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 1
+    assert f"move this checkout, which is in '{folder}'" in ran.stderr
