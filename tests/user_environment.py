@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 
 _OF_OTHER_WORK = ("AWS_", "AZURE_", "CLOUDSDK_", "GIT_", "GOOGLE_")
 """What the names of variables begin with that speak of a user's clouds, and of the repository whose hook runs the tests."""
@@ -26,13 +26,9 @@ def set_aside(environment: MutableMapping[str, str]) -> None:
 
     Servers of this machine are asked directly, whatever proxy leads to those from which tests download.
     """
-    others = _no_proxy(environment)
+    others = environment.get("no_proxy") or environment.get("NO_PROXY")
     for name in [*environment]:
         if name.startswith(_OF_OTHER_WORK) or name == "NO_PROXY":
             del environment[name]
     environment.update(_GIT)
     environment["no_proxy"] = f"{others},{_THIS_MACHINE}" if others else _THIS_MACHINE
-
-
-def _no_proxy(environment: Mapping[str, str]) -> str:
-    return environment.get("no_proxy") or environment.get("NO_PROXY") or ""

@@ -46,7 +46,7 @@ class RecordNames:
 def names_without(names: Sequence[str], types: Collection[str]) -> list[str]:
     """Those of the names that mean none of the types, which are full names.
 
-    >>> names_without(["com.acme.Order", "Refund", "Return"], ["com.acme.Order", "com.acme.Refund"])
+    >>> names_without(["com.acme.Order", "Refund", "Return"], ["com.acme.Order", "com.acme.Refund", "com.acme.Item"])
     ['Return']
     """
     return [name for name in names if not any(map(RecordNames([name]).has, types))]

@@ -65,8 +65,7 @@ def _chosen(facts: SampleFacts, options: ReadOptions) -> list[Finding]:
         found.append(Finding("headers", Level.WARNING, text))
     if not options.record_names or not facts.record_types:
         return found
-    wanted = [name for name, is_wanted in facts.record_types.items() if is_wanted]
-    lacking = names_without(options.record_names, wanted)
+    lacking = names_without(options.record_names, facts.record_types)
     if not lacking:
         text = "The sample has messages of each record type of 'scan.record-names'"
         return [*found, Finding("record-names", Level.OK, text)]

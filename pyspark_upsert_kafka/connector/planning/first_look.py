@@ -117,8 +117,7 @@ def _warnings(table: Table, options: ReadOptions, ranges: Sequence[Range]) -> It
 def _misspelt(names: Sequence[str], seen: Mapping[str, bool]) -> Iterator[str]:
     """What is told of names that look like misspelt ones of types that are skipped; the types that were seen, and whether they are wanted."""
     skipped = [name for name, is_wanted in seen.items() if not is_wanted]
-    lacking = names_without(names, [name for name, is_wanted in seen.items() if is_wanted])
-    for name, near in _meant(lacking, skipped, _AS_MISSPELT):
+    for name, near in _meant(names_without(names, seen), skipped, _AS_MISSPELT):
         if not _are_versions(name, near):
             yield (
                 f"'scan.record-names' names {name!r}, of which no message was among the newest ones that were looked at, and messages "
